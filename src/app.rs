@@ -417,6 +417,11 @@ fn default_name(address: SocketAddr) -> String {
     format!("{}:{address}", machine.nodename().to_string_lossy())
 }
 
+/// Binds the configured address as a server would, and gives it back.
+pub(crate) fn try_to_listen(config: &Config) -> io::Result<()> {
+    listen(&web_config(config)).map(drop)
+}
+
 fn unusable_address(config: &Config, error: &io::Error) -> io::Error {
     let (host, port) = (&config.server.host, config.server.port);
     io::Error::new(error.kind(), format!("cannot listen at {host}:{port}: {error}"))

@@ -9,6 +9,7 @@ mod init;
 #[cfg(feature = "postgres")]
 mod nodes;
 mod openapi;
+mod output;
 mod restore;
 mod store;
 mod token;
@@ -267,7 +268,11 @@ fn load(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
 
 /// Applies the command line, and checks what depends on the environment.
 fn completed(arguments: &Arguments, config: Config) -> Result<Config, Vec<ConfigProblem>> {
-    let mut config = overridden(arguments, config);
+    checked(overridden(arguments, config))
+}
+
+/// Checks what depends on the environment, and what the configuration says together.
+fn checked(mut config: Config) -> Result<Config, Vec<ConfigProblem>> {
     let mut problems = problems_of_secrets(&config);
     problems.extend(problems_of_rules(&config));
     if !problems.is_empty() {

@@ -13,6 +13,12 @@ pub(crate) use self::client::HttpClient;
 pub(crate) use self::lines::Lines;
 pub(crate) use self::names::{NoAddress, addresses_of, start_lookups};
 
+/// Returns an error with its causes, which are more specific.
+pub(crate) fn causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
 /// Returns a client builder with this process's name lookup and `User-Agent`.
 pub(crate) fn builder() -> ClientBuilder {
     Client::builder()

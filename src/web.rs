@@ -10,7 +10,7 @@ mod call;
 mod compress;
 pub(crate) mod console;
 pub(crate) mod custom;
-pub(crate) mod docs;
+mod docs;
 pub(crate) mod door;
 mod executions;
 pub(crate) mod gate;

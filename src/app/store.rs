@@ -56,12 +56,7 @@ impl Opened {
 /// Copies the configured store to a new file, also while a server uses it.
 pub(crate) fn back_up(config: &StoreConfig, target: &Path) -> Result<Backup, Box<dyn Error>> {
     match &config.url {
-        StoreUrl::Sqlite(path) => {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-            let _within = runtime.enter();
-            outlive_file_size_limit()?;
-            Ok(back_up_file(path, target)?)
-        }
+        StoreUrl::Sqlite(path) => writing(|| Ok(back_up_file(path, target)?)),
         #[cfg(feature = "postgres")]
         StoreUrl::Postgres(address) => Err(postgres::backup_elsewhere(address).into()),
         StoreUrl::Memory => {
@@ -77,18 +72,21 @@ pub(crate) fn restore(
     replaces: bool,
 ) -> Result<Restored, Box<dyn Error>> {
     match &config.url {
-        StoreUrl::Sqlite(path) => {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-            let _within = runtime.enter();
-            outlive_file_size_limit()?;
-            Ok(restore_file(backup, path, replaces)?)
-        }
+        StoreUrl::Sqlite(path) => writing(|| Ok(restore_file(backup, path, replaces)?)),
         #[cfg(feature = "postgres")]
         StoreUrl::Postgres(address) => Err(postgres::restore_elsewhere(address).into()),
         StoreUrl::Memory => {
             Err("the configured store is \"memory:\", which ends with its process".into())
         }
     }
+}
+
+/// Writes large files: a limit of their size is an error, and not the end of the process.
+fn writing<T>(write: impl FnOnce() -> Result<T, Box<dyn Error>>) -> Result<T, Box<dyn Error>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let _within = runtime.enter();
+    outlive_file_size_limit()?;
+    write()
 }
 
 /// Returns what a start would do with a store in another server's database.

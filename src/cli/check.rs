@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::ValueEnum;
 use serde::Serialize;
 
+use super::output::Output;
 use super::{Arguments, counted, load, print};
 use crate::app::outline_of_store;
 use crate::config::{Config, ConfigProblem, Severity};
@@ -19,16 +19,6 @@ pub(super) struct Options {
     /// Format of the output.
     #[arg(short, long, value_enum, default_value_t, value_name = "FORM")]
     output: Output,
-}
-
-/// Format of the output.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// One line per problem.
-    #[default]
-    Text,
-    /// One JSON object.
-    Json,
 }
 
 /// The JSON output. Names and meanings are stable; more members may be added.

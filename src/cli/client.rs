@@ -36,6 +36,7 @@ use clap_complete::CompleteEnv;
 pub(super) use self::exit::quoted;
 use self::exit::{Exit, Failure};
 use self::session::Session;
+pub(super) use self::session::duration_of;
 use self::settings::Options;
 pub(super) use self::text::{compact, plain, pretty};
 use super::Arguments;

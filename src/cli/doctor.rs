@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use self::finding::{Finding, State};
 use super::client::pretty;
+use super::output::Output;
 use super::{Arguments, counted, print, problems_of_rules, problems_of_secrets, read_or_examples};
 use crate::app;
 use crate::config::{Config, ConfigProblem};
@@ -21,19 +22,23 @@ pub(super) struct Options {
     /// Leave out what needs a network: model providers, key sets and collectors.
     #[arg(long)]
     offline: bool,
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
+    /// Form of the output.
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORM")]
+    output: Output,
 }
 
 /// Looks at everything, and prints what was found. Nothing that it finds is changed.
 pub(super) fn run(arguments: &Arguments, options: Options) -> ExitCode {
     let findings = match read_or_examples(arguments) {
-        Ok((config, _)) => examine(arguments, &config, options),
+        Ok((config, are_examples)) => {
+            let file = arguments.config_file().display().to_string();
+            let from = if are_examples { "built-in examples".to_owned() } else { file };
+            examine(&from, &config, options)
+        }
         Err(problems) => problems.iter().map(of_problem).collect(),
     };
     let is_well = findings.iter().all(|finding| finding.state != State::Failed);
-    if options.json {
+    if options.output == Output::Json {
         print(&mut io::stdout(), &[pretty(&finding::report(&findings, is_well))]);
     } else {
         let lines: Vec<_> = findings.iter().map(ToString::to_string).collect();
@@ -42,11 +47,11 @@ pub(super) fn run(arguments: &Arguments, options: Options) -> ExitCode {
     if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn examine(arguments: &Arguments, config: &Config, options: Options) -> Vec<Finding> {
-    let mut findings = configuration(arguments, config);
+fn examine(from: &str, config: &Config, options: Options) -> Vec<Finding> {
+    let mut findings = configuration(from, config);
     findings.push(port::look(config));
     findings.extend(store::look(config));
-    findings.extend(descriptors(config));
+    findings.push(descriptors(config));
     findings.extend(proxies());
     let answers = if options.offline { Vec::new() } else { reach::ask(config) };
     findings.extend(answers.iter().map(reach::Answer::finding));
@@ -60,7 +65,7 @@ fn of_problem(problem: &ConfigProblem) -> Finding {
 }
 
 /// Checks the configuration itself, and that the environment has its secrets.
-fn configuration(arguments: &Arguments, config: &Config) -> Vec<Finding> {
+fn configuration(from: &str, config: &Config) -> Vec<Finding> {
     let problems: Vec<_> = problems_of_rules(config).iter().map(of_problem).collect();
     let secrets = problems_of_secrets(config);
     let secrets = secrets.iter().map(|it| Finding::new(State::Failed, "secrets", it.to_string()));
@@ -68,14 +73,8 @@ fn configuration(arguments: &Arguments, config: &Config) -> Vec<Finding> {
     let mut findings = problems;
     findings.extend(config.warnings.iter().map(of_problem));
     if findings.is_empty() {
-        let file = arguments.config_file().display();
         let workflows = counted(config.workflows.len() as u64, "workflow");
         let agents = counted(config.agents.len() as u64, "agent");
-        let from = if arguments.has_default_file() {
-            file.to_string()
-        } else {
-            "built-in examples".into()
-        };
         let text = format!("{from}: {workflows}, {agents}");
         findings.push(Finding::new(State::Good, "configuration", text));
     }
@@ -87,15 +86,15 @@ fn configuration(arguments: &Arguments, config: &Config) -> Vec<Finding> {
     findings
 }
 
-/// Checks the limit of open files. Returns nothing if the system does not say it.
-fn descriptors(config: &Config) -> Option<Finding> {
+/// Checks the limit of open files.
+fn descriptors(config: &Config) -> Finding {
     const NAME: &str = "open files";
     match app::room_for_connections(config) {
         Ok((open, connections)) => {
             let text = format!("{open} allowed, which leaves room for {connections} connections");
-            Some(Finding::new(State::Good, NAME, text))
+            Finding::new(State::Good, NAME, text)
         }
-        Err(error) => Some(Finding::new(State::Failed, NAME, error.to_string())),
+        Err(error) => Finding::new(State::Failed, NAME, error.to_string()),
     }
 }
 

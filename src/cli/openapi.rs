@@ -3,13 +3,17 @@
 use std::io;
 use std::process::ExitCode;
 
-use super::{Arguments, finish, load_or_examples, print};
+use super::{Arguments, finish, print, problems_of_rules, read_or_examples};
 use crate::app;
 
 /// Prints the document, without starting the server.
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    let config = match load_or_examples(arguments) {
-        Ok((config, _)) => config,
+    let read = read_or_examples(arguments).and_then(|(config, _)| {
+        let problems = problems_of_rules(&config);
+        if problems.is_empty() { Ok(config) } else { Err(problems) }
+    });
+    let config = match read {
+        Ok(config) => config,
         Err(problems) => {
             print(&mut io::stderr(), &problems);
             return ExitCode::FAILURE;

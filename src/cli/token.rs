@@ -1,16 +1,17 @@
 //! `greenroom token`: tokens that the configured server accepts, and why it refuses others.
 
-use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::io::{self, IsTerminal as _, Read as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use serde_json::{Map, Value, json};
 
-use super::client::{compact, plain, pretty};
-use super::{Arguments, finish, load, print};
+use super::client::{compact, duration_of, plain, pretty};
+use super::output::Output;
+use super::{Arguments, finish, print, read};
 use crate::app::{self, Variables};
 use crate::auth::{AuthError, Providers, RequestHead, TOKEN_BYTES_MAX, Unverified, User, sign};
 use crate::config::Config;
@@ -54,19 +55,10 @@ pub(super) struct Inspect {
     output: Output,
 }
 
-/// Format of the output.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people.
-    #[default]
-    Text,
-    /// One JSON object.
-    Json,
-}
-
 /// Runs a command. Prints its result to stdout, problems and notes to stderr.
 pub(super) fn run(arguments: &Arguments, command: &Command) -> ExitCode {
-    let config = match load(arguments) {
+    // the secrets of models and stores do not matter here
+    let config = match read(arguments) {
         Ok(config) => config,
         Err(problems) => {
             print(&mut io::stderr(), &problems);
@@ -76,15 +68,38 @@ pub(super) fn run(arguments: &Arguments, command: &Command) -> ExitCode {
     let variables = Variables::of(&config);
     let server = Server { config: &config, variable: &|name| variables.found(name) };
     match command {
-        Command::Issue(options) => finish(server.issue(options).map_err(|why| vec![why])),
+        Command::Issue(options) => {
+            let issued = server.issue(options).map(|issued| shown(options.output, &issued));
+            finish(issued.map_err(|why| vec![why]))
+        }
         Command::Inspect(options) => server.inspect(options),
     }
 }
 
+/// Returns what is printed of a token. For people, its user is a note beside it.
+fn shown(output: Output, (token, user): &(String, User)) -> Vec<String> {
+    if output == Output::Json {
+        let mut issued = json!({ "token": token });
+        put_user(&mut issued, user);
+        return vec![pretty(&issued)];
+    }
+    // stdout has the token alone, for a variable of a script
+    print(&mut io::stderr(), &[described(user)]);
+    vec![token.clone()]
+}
+
 fn claim(text: &str) -> Result<(String, Value), String> {
-    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
-    if matches!(name, "" | "sub" | "roles" | "exp" | "iat") {
-        return Err(format!("{name:?} is set by other options: use USER, --role, --expires-in"));
+    let named = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, value) = named.ok_or("must be NAME=VALUE")?;
+    let other = match name {
+        "sub" => "USER sets it",
+        "roles" => "--role sets it",
+        "exp" => "--expires-in sets it",
+        "iat" => "it is the time of the signature",
+        _ => "",
+    };
+    if !other.is_empty() {
+        return Err(other.to_owned());
     }
     let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
     Ok((name.to_owned(), value))
@@ -94,7 +109,7 @@ fn claim(text: &str) -> Result<(String, Value), String> {
 const VALIDITY_MAX: Duration = Duration::from_secs(3650 * 24 * 60 * 60);
 
 fn validity(text: &str) -> Result<Duration, String> {
-    let validity = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let validity = duration_of(text)?;
     match validity {
         short if short < Duration::from_secs(1) => Err("must be at least 1s".to_owned()),
         long if long > VALIDITY_MAX => Err("must be at most 3650d".to_owned()),
@@ -109,10 +124,10 @@ struct Server<'a> {
 }
 
 impl Server<'_> {
-    /// Signs a token. Returns what is printed, after the server's own check has accepted it.
-    fn issue(&self, options: &Issue) -> Result<Vec<String>, String> {
+    /// Signs a token. Returns it with its user, as the server's own check sees it.
+    fn issue(&self, options: &Issue) -> Result<(String, User), String> {
         let jwt = self.config.auth.jwt.as_ref().ok_or(
-            "greenroom: there is no [auth.jwt], so that no server checks tokens; add it, and set its \
+            "greenroom: there is no [auth.jwt], whose secret signs tokens; add it, and set the \
              secret in the environment variable JWT_SECRET",
         )?;
         let signer = jwt.signer(self.variable);
@@ -129,27 +144,18 @@ impl Server<'_> {
         }
         claims.extend(options.claims.iter().cloned());
         let now = SystemClock.now().0.div_euclid(1000);
-        let until = now.saturating_add(i64::try_from(options.expires_in.as_secs()).unwrap_or(0));
+        let until =
+            now.saturating_add(i64::try_from(options.expires_in.as_secs()).unwrap_or(i64::MAX));
         claims.insert("iat".to_owned(), now.into());
         claims.insert("exp".to_owned(), until.into());
-        let token = sign(&claims, &secret, algorithm)?;
+        let token = sign(&claims, &secret, algorithm);
+        let token = token.map_err(|error| format!("greenroom: {error}"))?;
         let user = self.user_of(&token).map_err(|error| {
             format!(
                 "greenroom: the server would refuse this token: {error}; change USER or --claim"
             )
         })?;
-        match options.output {
-            Output::Json => {
-                let mut verdict = json!({ "token": token });
-                put_user(&mut verdict, &user);
-                Ok(vec![pretty(&verdict)])
-            }
-            Output::Text => {
-                // stdout has the token alone, for a variable of a script
-                let _ = writeln!(io::stderr(), "{}", described(&user));
-                Ok(vec![token])
-            }
-        }
+        Ok((token, user))
     }
 
     /// Prints what is in a token, and what the server makes of it.
@@ -233,14 +239,15 @@ fn until(end: Timestamp) -> String {
     format!("valid until {}", end.to_iso())
 }
 
-fn lines(content: &Result<Unverified, AuthError>, verdict: &Result<User, String>) -> Vec<String> {
-    let mut lines = match content {
-        Ok(Unverified { header, claims }) => vec![
-            format!("header    {}", compact(&header.clone().into())),
-            format!("claims    {}", compact(&claims.clone().into())),
-        ],
-        Err(_) => vec!["content   not a JSON Web Token, perhaps an API key".to_owned()],
-    };
+fn lines(content: &Unverified, verdict: &Result<User, String>) -> Vec<String> {
+    let parts = [("header", &content.header), ("claims", &content.claims)];
+    let parts = parts
+        .into_iter()
+        .filter_map(|(name, part)| Some(format!("{name:<9} {}", compact(&part.clone()?.into()))));
+    let mut lines: Vec<_> = parts.collect();
+    if lines.is_empty() {
+        lines.push("content   not a JSON Web Token, perhaps an API key".to_owned());
+    }
     lines.push(match verdict {
         Ok(user) => format!("accepted  {}", described(user)),
         Err(why) => format!("refused   {why}"),
@@ -248,13 +255,12 @@ fn lines(content: &Result<Unverified, AuthError>, verdict: &Result<User, String>
     lines
 }
 
-fn report(content: &Result<Unverified, AuthError>, verdict: &Result<User, String>) -> Value {
-    let content = content.as_ref().ok();
+fn report(content: &Unverified, verdict: &Result<User, String>) -> Value {
     let mut report = json!({
         "accepted": verdict.is_ok(),
         "reason": verdict.as_ref().err(),
-        "header": content.map(|content| &content.header),
-        "claims": content.map(|content| &content.claims),
+        "header": content.header,
+        "claims": content.claims,
     });
     if let Ok(user) = verdict {
         put_user(&mut report, user);
@@ -285,7 +291,7 @@ mod tests {
         Ok(command)
     }
 
-    fn issued(text: &str, line: &[&str]) -> Result<Vec<String>, String> {
+    fn issued(text: &str, line: &[&str]) -> Result<(String, User), String> {
         let config = Config::parse(text, "c.toml").unwrap();
         let Command::Issue(options) = parsed(line).unwrap() else { panic!("an issue") };
         Server { config: &config, variable: &variable }.issue(&options)
@@ -299,16 +305,16 @@ mod tests {
     fn what_is_issued_is_accepted() {
         let text = "[auth.jwt]\nissuer = \"me\"\naudience = [\"a\", \"b\"]\n";
         let line = ["issue", "ann", "--role", "admin", "--claim", "tier=3", "--expires-in", "15m"];
-        let lines = issued(text, &line).unwrap();
-        let Unverified { header, claims } = Unverified::read(&lines[0]).unwrap();
+        let (token, user) = issued(text, &line).unwrap();
+        let Unverified { header, claims } = Unverified::read(&token);
+        let (header, claims) = (header.unwrap(), claims.unwrap());
         assert_eq!(header["alg"], "HS256");
         assert_eq!((&claims["iss"], &claims["aud"]), (&json!("me"), &json!("a")));
         assert_eq!(claims["tier"], 3);
         let seconds = |name: &str| claims[name].as_i64().unwrap();
         assert_eq!(seconds("exp") - seconds("iat"), 900);
-        let config = Config::parse(text, "c.toml").unwrap();
-        let user = Server { config: &config, variable: &variable }.user_of(&lines[0]).unwrap();
         assert_eq!((user.id(), user.roles()), (Some("ann"), &["admin".to_owned()][..]));
+        assert_eq!(shown(Output::Text, &(token.clone(), user)), [token]);
         // a claim that makes the server refuse it
         let why = issued(text, &["issue", "ann", "--claim", "iss=other"]).unwrap_err();
         assert!(why.contains("would refuse this token: Invalid token: invalid issuer"), "{why}");
@@ -330,13 +336,23 @@ mod tests {
     fn wrong_options_are_refused_with_the_reason() {
         for (line, says) in [
             (&["issue", "ann", "--claim", "tier"][..], "must be NAME=VALUE"),
-            (&["issue", "ann", "--claim", "exp=1"], "use USER, --role, --expires-in"),
+            (&["issue", "ann", "--claim", "exp=1"], "--expires-in sets it"),
             (&["issue", "ann", "--expires-in", "0s"], "must be at least 1s"),
             (&["issue", "ann", "--expires-in", "4000d"], "must be at most 3650d"),
         ] {
             let refusal = parsed(line).unwrap_err().to_string();
             assert!(refusal.contains(says), "{refusal}");
         }
+    }
+
+    #[test]
+    fn a_token_that_no_server_reads_is_shown_as_far_as_possible() {
+        // {"alg":"none","crit":["x"]} and {"sub":"a"}, without a signature
+        let token = "eyJhbGciOiJub25lIiwiY3JpdCI6WyJ4Il19.eyJzdWIiOiJhIn0.";
+        let lines = lines(&Unverified::read(token), &Err("jwt malformed".to_owned()));
+        let expected =
+            ["header    {\"alg\":\"none\",\"crit\":[\"x\"]}", "claims    {\"sub\":\"a\"}"];
+        assert_eq!(lines[..2], expected);
     }
 
     #[test]
@@ -349,6 +365,7 @@ mod tests {
         assert_eq!(lines[1], "claims    {\"sub\":\"a\\u202eb\",\"exp\":1}");
         assert_eq!(lines[2], "refused   Token expired");
         let none = Unverified::read("key");
+        assert_eq!(none, Unverified { header: None, claims: None });
         let report = report(&none, &Err("no".to_owned()));
         assert_eq!(
             report,

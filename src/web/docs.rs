@@ -10,14 +10,12 @@ use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse};
 use greenroom_actors::Runtime;
 use greenroom_actors::registry::Registry;
-use serde_json::Value;
 use utoipa_swagger_ui::{Config, serve};
 
 use crate::api::ApiError;
 use crate::api::openapi::{Source, document as written};
 use crate::auth::ApiKeyProvider;
 use crate::threads;
-use crate::web::binding::Binding;
 use crate::web::ids;
 use crate::web::settings::Settings;
 use crate::web::static_file::StaticFile;
@@ -140,22 +138,18 @@ fn document_of(settings: &Settings, docs: &Docs, registry: &Arc<Registry>) -> Do
     if let Some(known) = docs.known(registry) {
         return known;
     }
-    let document = openapi(&settings.config.binding, registry);
-    let file = StaticFile::of(Bytes::from(document.to_string()), "application/json");
-    let document = Document { registry: Arc::clone(registry), file };
-    let mut cached = docs.document.write().unwrap_or_else(PoisonError::into_inner);
-    cached.insert(document).clone()
-}
-
-/// Returns the API document of these routes and definitions.
-pub(crate) fn openapi(binding: &Binding, registry: &Registry) -> Value {
+    let binding = &settings.config.binding;
     let providers = &binding.auth.providers;
-    written(Source {
+    let document = written(Source {
         catalogue: &binding.catalogue,
         policy: (!providers.is_empty()).then_some(&binding.auth.policy),
         takes_api_keys: providers.kinds().any(|kind| kind == ApiKeyProvider::KIND),
         registry,
-    })
+    });
+    let file = StaticFile::of(Bytes::from(document.to_string()), "application/json");
+    let document = Document { registry: Arc::clone(registry), file };
+    let mut cached = docs.document.write().unwrap_or_else(PoisonError::into_inner);
+    cached.insert(document).clone()
 }
 
 /// Returns the files of the page by name.

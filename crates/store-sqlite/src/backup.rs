@@ -5,7 +5,7 @@
 //! whole transactions. It is one file without a log and without free pages, with incremental
 //! vacuum. It gets its name once it is checked and synced to the disk.
 
-use std::fs::{self, File};
+use std::fs::{self, Permissions};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +13,7 @@ use rusqlite::{Connection, ErrorCode};
 use tempfile::TempPath;
 
 use super::codec::unsigned_of;
+use super::files::{folder_of, sync};
 use super::guard::{self, OpenError};
 use super::schema;
 
@@ -50,24 +51,26 @@ pub enum BackupError {
 /// have the store open.
 pub fn back_up(store: &Path, target: &Path) -> Result<Backup, BackupError> {
     let folder = check_names(store, target)?;
-    let (partial, backup) = copied(store, target, folder)?;
+    guard::inspect(store)?;
+    let permissions =
+        fs::metadata(store).map_err(|error| not_written(target, &error))?.permissions();
+    let (partial, backup) = copied(store, target, permissions)?;
     partial.persist_noclobber(target).map_err(|refused| match refused.error.kind() {
         io::ErrorKind::AlreadyExists => BackupError::Exists { path: target.into() },
         _ => not_written(target, &refused.error),
     })?;
-    sync_folder(folder).map_err(|error| not_written(target, &error))?;
+    sync(folder).map_err(|error| not_written(target, &error))?;
     Ok(backup)
 }
 
-/// Makes a checked copy of a store in the folder of its future name, synced to the disk.
+/// Makes a checked copy of an inspected store in the folder of its future name, synced to the disk.
 pub(super) fn copied(
     store: &Path,
     target: &Path,
-    folder: &Path,
+    permissions: Permissions,
 ) -> Result<(TempPath, Backup), BackupError> {
-    guard::inspect(store)?;
     let not_written = |error: io::Error| not_written(target, &error);
-    let partial = make_empty(store, folder).map_err(not_written)?;
+    let partial = make_empty(folder_of(target), permissions).map_err(not_written)?;
     let text = partial.to_str().ok_or_else(|| {
         not_written(io::Error::new(io::ErrorKind::InvalidInput, "its name is not UTF-8"))
     })?;
@@ -78,21 +81,8 @@ pub(super) fn copied(
     let unsound = |reason| BackupError::Unsound { path: store.into(), reason };
     let examined = examine(&partial).map_err(|error| unsound(error.to_string()))?;
     let backup = examined.map_err(unsound)?;
-    File::open(&partial).and_then(|file| file.sync_all()).map_err(not_written)?;
+    sync(&partial).map_err(not_written)?;
     Ok((partial, backup))
-}
-
-/// Makes new and removed names in a folder durable.
-pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-/// Returns the folder that a path is in.
-pub fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
 }
 
 /// Checks both paths; returns the folder of the target.
@@ -115,9 +105,8 @@ fn check_names<'t>(store: &Path, target: &'t Path) -> Result<&'t Path, BackupErr
     Ok(folder)
 }
 
-/// Creates the temporary file for the copy, with the permissions of the store.
-fn make_empty(store: &Path, folder: &Path) -> io::Result<TempPath> {
-    let permissions = fs::metadata(store)?.permissions();
+/// Creates the temporary file for the copy.
+fn make_empty(folder: &Path, permissions: Permissions) -> io::Result<TempPath> {
     let file = tempfile::Builder::new().prefix(".greenroom-backup-").tempfile_in(folder)?;
     file.as_file().set_permissions(permissions)?;
     // closed: closing any handle of a file releases all of SQLite's locks on it

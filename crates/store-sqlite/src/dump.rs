@@ -18,6 +18,7 @@ use rusqlite::{Connection, ToSql, params, params_from_iter};
 use tempfile::TempPath;
 
 use super::conversations::messages_of;
+use super::files::{beside, folder_of, sync};
 use super::guard::{self, OpenError};
 use super::{Durability, schema};
 
@@ -85,7 +86,7 @@ impl FileTarget {
             return Err(Failed(format!("{} {exists}", path.display())));
         }
         let lock = guard::lock(path).map_err(|error| failed(&error))?;
-        let partial = guard::beside(path, ".copying");
+        let partial = beside(path, ".copying");
         let not_written = |error: &dyn std::error::Error| not_written(path, error);
         match fs::remove_file(&partial) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -140,12 +141,9 @@ impl Target for FileTarget {
         let Some(Filling { connection, partial, .. }) = filling.take() else { return Ok(()) };
         let not_written = |error: &dyn std::error::Error| not_written(path, error);
         connection.close().map_err(|(_, error)| not_written(&error))?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or_else(|| Path::new("."));
-        let sync = |path: &Path| File::open(path).and_then(|file| file.sync_all());
         sync(&partial).map_err(|error| not_written(&error))?;
         partial.persist_noclobber(&*path).map_err(|refused| not_written(&refused.error))?;
-        sync(folder).map_err(|error| not_written(&error))
+        sync(folder_of(path)).map_err(|error| not_written(&error))
     }
 }
 

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode};
 
-use super::backup::folder_of;
-use super::schema;
+use super::files::{beside, folder_of};
 use super::session::Session;
+use super::{restore, schema};
 
 /// Maximum size of a file whose structure is fully checked at start, which takes milliseconds.
 const QUICK_CHECK_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -30,6 +30,11 @@ pub enum OpenError {
          names and damage it; remove all but one"
     )]
     Linked { path: PathBuf, names: u64 },
+    #[error(
+        "{path} has a second name, {kept}: a restore was interrupted; run the same \
+         `greenroom restore … --replace` again"
+    )]
+    Interrupted { path: PathBuf, kept: PathBuf },
     #[error("cannot write to the store {path}: {reason}")]
     NotWritable { path: PathBuf, reason: String },
     #[error("{path} is not a SQLite database; it was left as it is")]
@@ -48,13 +53,6 @@ pub enum OpenError {
     Damaged { path: PathBuf, reason: String },
     #[error("cannot open the store {path}: {reason}")]
     Failed { path: PathBuf, reason: String },
-}
-
-/// Appends a suffix to the file name of a path, as in `greenroom.db.lock`.
-pub fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 /// Resolves a link, because the lock and the write-ahead log are next to its target.
@@ -112,32 +110,36 @@ pub struct Look {
     pub is_in_use: bool,
 }
 
-/// Looks at a store without changing anything, also while a server uses it.
+/// Looks at a store, also while a server uses it. Nothing in it is changed; its lock is held for a
+/// moment, if it is free.
 pub fn look(path: &Path) -> Result<Look, OpenError> {
     let path = &resolved(path)?;
-    // before SQLite opens the file: a lock that is not there is not made
+    // before SQLite opens the file
     let held = File::open(beside(path, ".lock")).map(|file| file.try_lock());
     let is_in_use = matches!(held, Ok(Err(TryLockError::WouldBlock)));
-    inspect(path)?;
+    let version = inspect(path)?;
     let bytes = fs::metadata(path).map_or(0, |file| file.len());
-    let version = if bytes == 0 {
-        None
-    } else {
-        let connection = schema::open_reader(path).map_err(|error| refusal(path, &error))?;
-        Some(schema::user_version(&connection).map_err(|error| refusal(path, &error))?)
-    };
     Ok(Look { bytes, version, newest: schema::VERSION, is_in_use })
 }
 
-/// Inspects the file without changing it. Must be called under the lock and before SQLite opens the
-/// file: closing a file releases all locks that the process has on it.
-pub(super) fn inspect(path: &Path) -> Result<(), OpenError> {
+/// Inspects the file without changing it, and returns the version of its tables, if it has some. Must
+/// be called under the lock and before SQLite opens the file: closing a file releases all locks that
+/// the process has on it.
+pub(super) fn inspect(path: &Path) -> Result<Option<i32>, OpenError> {
+    match fs::metadata(path) {
+        Ok(file) if file.nlink() > 1 => match restore::interrupted(path) {
+            Some(kept) => Err(OpenError::Interrupted { path: path.into(), kept }),
+            None => Err(OpenError::Linked { path: path.into(), names: file.nlink() }),
+        },
+        _ => inspect_content(path),
+    }
+}
+
+/// Inspects a file that is only read: it may have several names.
+pub(super) fn inspect_content(path: &Path) -> Result<Option<i32>, OpenError> {
     let damaged = |reason: &str| OpenError::Damaged { path: path.into(), reason: reason.into() };
     let log_bytes = fs::metadata(beside(path, "-wal")).map_or(0, |log| log.len());
     let bytes = match fs::metadata(path) {
-        Ok(file) if file.nlink() > 1 => {
-            return Err(OpenError::Linked { path: path.into(), names: file.nlink() });
-        }
         Ok(file) => file.len(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
         Err(error) => {
@@ -147,7 +149,7 @@ pub(super) fn inspect(path: &Path) -> Result<(), OpenError> {
     if bytes == 0 {
         // SQLite would delete the log of an empty database
         return if log_bytes == 0 {
-            Ok(())
+            Ok(None)
         } else {
             Err(damaged("there is a write-ahead log (-wal) and no database"))
         };
@@ -178,7 +180,11 @@ fn read_header(path: &Path) -> Result<[u8; 100], OpenError> {
     }
 }
 
-fn inspect_tables(path: &Path, connection: &Connection, bytes: u64) -> Result<(), OpenError> {
+fn inspect_tables(
+    path: &Path,
+    connection: &Connection,
+    bytes: u64,
+) -> Result<Option<i32>, OpenError> {
     let asked = |error: rusqlite::Error| refusal(path, &error);
     let count = "SELECT count(*) FROM sqlite_schema";
     let tables: i64 = connection.query_row(count, [], |row| row.get(0)).map_err(asked)?;
@@ -187,7 +193,7 @@ fn inspect_tables(path: &Path, connection: &Connection, bytes: u64) -> Result<()
     if application_id != schema::APPLICATION_ID {
         // an interrupted first start leaves a database without tables and marks
         return if tables == 0 && application_id == 0 && found == 0 {
-            Ok(())
+            Ok(None)
         } else {
             Err(OpenError::Foreign { path: path.into(), application_id })
         };
@@ -205,7 +211,7 @@ fn inspect_tables(path: &Path, connection: &Connection, bytes: u64) -> Result<()
             return Err(OpenError::Damaged { path: path.into(), reason: verdict });
         }
     }
-    Ok(())
+    Ok(Some(found))
 }
 
 /// Converts an error of SQLite.

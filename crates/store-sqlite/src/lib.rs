@@ -15,6 +15,7 @@ mod conversations;
 mod counts;
 mod defects;
 mod dump;
+mod files;
 mod generations;
 mod guard;
 mod history;
@@ -63,10 +64,11 @@ use greenroom_store_codec::definitions;
 use greenroom_store_codec::prepared::PreparedAppend;
 use serde_json::Value;
 
-pub use self::backup::{Backup, BackupError, back_up, folder_of};
+pub use self::backup::{Backup, BackupError, back_up};
 use self::defects::Reading;
 pub use self::dump::{FileSource, FileTarget};
-pub use self::guard::{Look, OpenError, beside, look};
+pub use self::files::beside;
+pub use self::guard::{Look, OpenError, look};
 use self::job::Job;
 use self::queue::Queue;
 use self::reader::{Lane, Readers};
@@ -183,7 +185,7 @@ impl SqliteStore {
     /// Returns the current sizes of the files.
     pub fn file_sizes(&self) -> FileSizes {
         let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
-        FileSizes { database: size(&self.path), log: size(&guard::beside(&self.path, "-wal")) }
+        FileSizes { database: size(&self.path), log: size(&beside(&self.path, "-wal")) }
     }
 
     /// Runs a read as [`Readers::read`] does, as a future of the ports.

@@ -1,18 +1,24 @@
 //! A store made out of a backup, while no server uses it.
 //!
 //! The backup is copied and checked before anything changes. A store that is there already is kept
-//! under another name: first it gets that name as well, then the copy takes the old one in one step.
-//! So there is a whole store at each moment; in between it has two names, with which no server starts.
+//! under another name: first it gets that name as well, then the files beside it move there, then the
+//! copy takes the old name. Each of these is durable before the next. In between the store has two
+//! names, with which no server starts, and a repeated restore goes on from there.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 
-use super::backup::{self, Backup, BackupError, folder_of, not_written, sync_folder};
-use super::guard::{self, OpenError, beside};
+use super::backup::{self, Backup, BackupError, not_written};
+use super::files::{beside, folder_of, sync};
+use super::guard::{self, OpenError};
 
 /// Maximum number of stores that are kept under other names.
 const KEPT_MAX: u32 = 100;
+
+/// Files that belong to a store, with what a crash has left in them.
+const BESIDE: [&str; 3] = ["-wal", "-journal", ".crashes"];
 
 /// A store after it was restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,9 +29,11 @@ pub struct Restored {
     pub kept: Option<PathBuf>,
 }
 
-/// Failure of a restore. The store is as it was.
+/// Failure of a restore. The store is as it was, unless the text says something else.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
+    #[error("there is no backup at {path}")]
+    NoBackup { path: PathBuf },
     #[error("there is a store at {path} already; with --replace it is kept under another name")]
     Exists { path: PathBuf },
     #[error("the backup is the store itself: {path}")]
@@ -36,38 +44,50 @@ pub enum RestoreError {
         "{path} has {KEPT_MAX} earlier stores beside it; remove those that are not needed any longer"
     )]
     Crowded { path: PathBuf },
+    #[error("the backup cannot be used: {0}")]
+    Backup(OpenError),
+    #[error("the store at {path} cannot be kept as {kept}: {reason}")]
+    NotKept { path: PathBuf, kept: PathBuf, reason: io::Error },
+    #[error("{path} is restored, but may not survive a failure of the machine yet: {reason}")]
+    NotSynced { path: PathBuf, reason: io::Error },
     #[error(transparent)]
     Copy(#[from] BackupError),
     #[error(transparent)]
-    Unusable(#[from] OpenError),
+    Store(OpenError),
 }
 
 /// Makes a store out of a backup. Must be called in a process that does not have the store open. With
 /// `replaces`, a store that is there is kept under another name.
 pub fn restore(backup: &Path, store: &Path, replaces: bool) -> Result<Restored, RestoreError> {
-    let store = &guard::resolved(store)?;
+    let store = &guard::resolved(store).map_err(RestoreError::Store)?;
     if !backup.is_file() {
-        return Err(BackupError::NoStore { path: backup.into() }.into());
+        return Err(RestoreError::NoBackup { path: backup.into() });
     }
     if is_same(backup, store) {
         return Err(RestoreError::Same { path: store.clone() });
     }
-    if fs::metadata(backup).is_ok_and(|file| file.len() == 0) {
-        return Err(RestoreError::Empty { path: backup.into() });
-    }
-    let _lock = guard::lock(store)?;
-    let log = beside(store, "-wal");
-    let is_there = store.exists() || log.exists();
+    let _lock = guard::lock(store).map_err(RestoreError::Store)?;
+    let is_there = store.exists() || BESIDE.iter().any(|suffix| beside(store, suffix).exists());
     if is_there && !replaces {
         return Err(RestoreError::Exists { path: store.clone() });
     }
-    let folder = folder_of(store);
-    let (copy, content) = backup::copied(backup, store, folder)?;
+    let version = guard::inspect_content(backup).map_err(RestoreError::Backup)?;
+    if version.is_none() {
+        return Err(RestoreError::Empty { path: backup.into() });
+    }
     let failed = |error: io::Error| not_written(store, &error);
-    let kept = if is_there { Some(keep(store, &log)?) } else { None };
-    copy.persist(store).map_err(|refused| failed(refused.error))?;
-    sync_folder(folder).map_err(failed)?;
-    Ok(Restored { content, kept })
+    let (copy, content) = backup::copied(backup, store, mode_for(store, backup).map_err(failed)?)?;
+    give_to_owner(store, &copy).map_err(failed)?;
+    let kept = if is_there { Some(Keeping::begin(store)?) } else { None };
+    if let Err(refused) = copy.persist(store) {
+        if let Some(kept) = kept {
+            kept.undo();
+        }
+        return Err(failed(refused.error).into());
+    }
+    let not_synced = |reason| RestoreError::NotSynced { path: store.clone(), reason };
+    sync(folder_of(store)).map_err(not_synced)?;
+    Ok(Restored { content, kept: kept.map(|keeping| keeping.kept) })
 }
 
 fn is_same(one: &Path, other: &Path) -> bool {
@@ -75,107 +95,109 @@ fn is_same(one: &Path, other: &Path) -> bool {
     real(one).is_some_and(|one| real(other) == Some(one))
 }
 
-/// Gives a store another name, with its write-ahead log. The name that it had stays beside.
-fn keep(store: &Path, log: &Path) -> Result<PathBuf, RestoreError> {
-    let failed = |error: io::Error| not_written(store, &error);
-    let kept = free_name(store)?;
-    if store.exists() {
-        fs::hard_link(store, &kept).map_err(failed)?;
-    }
-    if log.exists() {
-        fs::rename(log, beside(&kept, "-wal")).map_err(failed)?;
-    }
-    match fs::remove_file(beside(store, "-shm")) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error).into()),
-        _ => Ok(kept),
+/// Returns the permissions of the store that is there, else of the backup, and that its owner may
+/// write.
+fn mode_for(store: &Path, backup: &Path) -> io::Result<Permissions> {
+    match fs::metadata(store) {
+        Ok(there) => Ok(there.permissions()),
+        Err(_) => Ok(Permissions::from_mode(fs::metadata(backup)?.permissions().mode() | 0o600)),
     }
 }
 
-/// Returns a name that no file has, as in `greenroom.db.before-restore-1`.
+/// Gives the copy and the lock to the owner of the store that is there, else of its folder, so that
+/// the server can use what an administrator restores.
+fn give_to_owner(store: &Path, copy: &Path) -> io::Result<()> {
+    let is_there = store.exists();
+    let like = fs::metadata(if is_there { store } else { folder_of(store) })?;
+    if fs::metadata(copy)?.uid() == like.uid() {
+        return Ok(());
+    }
+    let given = chown(copy, Some(like.uid()), Some(like.gid()))
+        .and_then(|()| chown(beside(store, ".lock"), Some(like.uid()), Some(like.gid())));
+    // a new store in the folder of somebody else belongs to who restores it
+    if is_there { given } else { Ok(()) }
+}
+
+/// A store that is being kept under another name.
+struct Keeping<'a> {
+    store: &'a Path,
+    kept: PathBuf,
+}
+
+impl<'a> Keeping<'a> {
+    /// Gives the store its other name, and moves the files beside it.
+    fn begin(store: &'a Path) -> Result<Self, RestoreError> {
+        let kept = match interrupted(store) {
+            Some(kept) => kept,
+            None => free_name(store)?,
+        };
+        let keeping = Self { store, kept };
+        keeping.carry_out().map_err(|reason| {
+            keeping.undo();
+            RestoreError::NotKept { path: store.into(), kept: keeping.kept.clone(), reason }
+        })?;
+        Ok(keeping)
+    }
+
+    fn carry_out(&self) -> io::Result<()> {
+        let Self { store, kept } = self;
+        let folder = folder_of(store);
+        if store.exists() && !kept.exists() {
+            fs::hard_link(store, kept)?;
+            sync(folder)?;
+        }
+        for suffix in BESIDE {
+            let file = beside(store, suffix);
+            if file.exists() {
+                fs::rename(file, beside(kept, suffix))?;
+            }
+        }
+        match fs::remove_file(beside(store, "-shm")) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        sync(folder)
+    }
+
+    /// Takes everything back. What cannot be taken back is left for a repeated restore.
+    fn undo(&self) {
+        let Self { store, kept } = self;
+        for suffix in BESIDE {
+            let file = beside(kept, suffix);
+            if file.exists() && fs::rename(&file, beside(store, suffix)).is_err() {
+                return;
+            }
+        }
+        if is_same_file(store, kept) {
+            let _ = fs::remove_file(kept);
+        }
+    }
+}
+
+/// Returns the other name of a store whose restore was interrupted.
+pub(super) fn interrupted(store: &Path) -> Option<PathBuf> {
+    names(store).find(|name| is_same_file(store, name))
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let (one, other) = (fs::symlink_metadata(one), fs::symlink_metadata(other));
+    let id = |file: fs::Metadata| (file.dev(), file.ino());
+    one.ok().map(id).is_some_and(|one| other.ok().map(id) == Some(one))
+}
+
+/// Returns a name that no file has, and no file beside it.
 fn free_name(store: &Path) -> Result<PathBuf, RestoreError> {
-    let mut names =
-        (1..=KEPT_MAX).map(|number| beside(store, &format!(".before-restore-{number}")));
-    let is_free =
-        |name: &PathBuf| name.symlink_metadata().is_err() && !beside(name, "-wal").exists();
-    names.find(is_free).ok_or_else(|| RestoreError::Crowded { path: store.into() })
+    let is_taken = |path: &Path| path.symlink_metadata().is_ok();
+    let is_free = |name: &PathBuf| {
+        !is_taken(name) && BESIDE.iter().all(|suffix| !is_taken(&beside(name, suffix)))
+    };
+    names(store).find(is_free).ok_or_else(|| RestoreError::Crowded { path: store.into() })
+}
+
+/// Returns the names of kept stores, as in `greenroom.db.before-restore-1`.
+fn names(store: &Path) -> impl Iterator<Item = PathBuf> {
+    (1..=KEPT_MAX).map(|number| beside(store, &format!(".before-restore-{number}")))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::tests::{assert_has, database, filled, open};
-    use super::*;
-
-    #[tokio::test]
-    async fn a_restored_store_has_what_the_backup_has() {
-        let (directory, copies) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let path = database(&directory);
-        let drafts = filled(&path).await;
-        let backup = copies.path().join("backup.db");
-        let content = backup::back_up(&path, &backup).unwrap();
-        let target = database(&copies);
-        let restored = restore(&backup, &target, false).unwrap();
-        assert_eq!(restored, Restored { content, kept: None });
-        assert_has(&*open(&target), &drafts).await;
-        assert!(backup.exists());
-    }
-
-    #[tokio::test]
-    async fn a_store_that_is_there_is_kept_whole() {
-        let (directory, copies) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let backup = copies.path().join("backup.db");
-        let empty = copies.path().join("empty.db");
-        drop(open(&empty));
-        backup::back_up(&empty, &backup).unwrap();
-        let path = database(&directory);
-        let drafts = filled(&path).await;
-
-        let refusal = restore(&backup, &path, false).unwrap_err();
-        assert!(matches!(refusal, RestoreError::Exists { .. }), "{refusal}");
-        assert_has(&*open(&path), &drafts).await;
-        for number in 1..=2 {
-            let restored = restore(&backup, &path, true).unwrap();
-            let kept = beside(&path, &format!(".before-restore-{number}"));
-            assert_eq!((restored.content.executions, restored.kept), (0, Some(kept)));
-        }
-        assert_has(&*open(&beside(&path, ".before-restore-1")), &drafts).await;
-    }
-
-    #[tokio::test]
-    async fn a_log_without_its_database_is_kept_too() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = database(&directory);
-        let other = directory.path().join("other.db");
-        filled(&other).await;
-        fs::write(beside(&path, "-wal"), "left over").unwrap();
-        let restored = restore(&other, &path, true).unwrap();
-        let kept = restored.kept.unwrap();
-        assert_eq!(fs::read_to_string(beside(&kept, "-wal")).unwrap(), "left over");
-        drop(open(&path));
-    }
-
-    #[tokio::test]
-    async fn what_is_no_backup_changes_nothing() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = database(&directory);
-        let drafts = filled(&path).await;
-        let file = |name: &str| directory.path().join(name);
-        fs::write(file("text.db"), "a text").unwrap();
-        fs::write(file("empty.db"), "").unwrap();
-        std::os::unix::fs::symlink(&path, file("link.db")).unwrap();
-        for (backup, says) in [
-            ("none.db", "there is no store at"),
-            ("text.db", "is not a SQLite database"),
-            ("empty.db", "is empty"),
-            ("link.db", "the backup is the store itself"),
-        ] {
-            let refusal = restore(&file(backup), &path, true).unwrap_err();
-            assert!(refusal.to_string().contains(says), "{backup}: {refusal}");
-        }
-        let server = open(&path);
-        let other = file("other.db");
-        filled(&other).await;
-        let refusal = restore(&other, &path, true).unwrap_err();
-        assert!(refusal.to_string().contains("in use by another process"), "{refusal}");
-        assert_has(&*server, &drafts).await;
-    }
-}
+mod tests;

@@ -53,7 +53,7 @@ impl Source {
         &self,
         algorithms: &[Algorithm],
     ) -> Result<(KeySet, Duration), String> {
-        let described = |error: reqwest::Error| chain(&error.without_url());
+        let described = |error: reqwest::Error| http_client::causes(&error.without_url());
         let request = self.client.get(self.url.clone()).header(ACCEPT, "application/json");
         let mut answer = request.send().await.map_err(described)?;
         if answer.status() != StatusCode::OK {
@@ -69,12 +69,6 @@ impl Source {
         }
         Ok((KeySet::read(&document, algorithms)?, fresh_for))
     }
-}
-
-/// Returns an error with its causes, which are more specific.
-fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 fn fresh_for(headers: &HeaderMap) -> Duration {

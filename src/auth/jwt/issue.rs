@@ -3,8 +3,7 @@
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Map, Value};
 
-use super::token::{Token, object};
-use crate::auth::AuthError;
+use super::token::{TOKEN_BYTES_MAX, object};
 
 /// Signs claims with a secret. `algorithm` is one of HS256, HS384 and HS512.
 pub(crate) fn sign(
@@ -16,18 +15,19 @@ pub(crate) fn sign(
     encode(&Header::new(algorithm), claims, &key).map_err(|error| error.to_string())
 }
 
-/// Header and claims of a token whose signature was not verified.
+/// Header and claims of a token whose signature was not verified, as far as they can be read.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Unverified {
-    pub(crate) header: Map<String, Value>,
-    pub(crate) claims: Map<String, Value>,
+    pub(crate) header: Option<Map<String, Value>>,
+    pub(crate) claims: Option<Map<String, Value>>,
 }
 
 impl Unverified {
-    /// Reads a token. Returns an error if it is not a JSON Web Token.
-    pub(crate) fn read(text: &str) -> Result<Self, AuthError> {
-        let token = Token::split(text)?;
-        let header = text.split('.').next().unwrap_or_default();
-        Ok(Self { header: object(header)?, claims: token.claims()? })
+    /// Reads the parts of a token, also of one that no server accepts.
+    pub(crate) fn read(text: &str) -> Self {
+        // longer ones are refused unread
+        let text = if text.len() > TOKEN_BYTES_MAX { "" } else { text };
+        let mut parts = text.split('.').map(|part| object(part).ok());
+        Self { header: parts.next().flatten(), claims: parts.next().flatten() }
     }
 }

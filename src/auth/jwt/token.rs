@@ -84,7 +84,7 @@ impl<'t> Token<'t> {
         Ok(Self { header, signed, signature, claims })
     }
 
-    /// Reads the claims; to be trusted only after the signature was verified.
+    /// Reads the claims; to be called only after the signature was verified.
     pub(super) fn claims(&self) -> Result<Map<String, Value>, AuthError> {
         let claims: Map<String, Value> = object(self.claims)?;
         let depth = check_members_depth(&claims, CLAIMS_DEPTH_MAX);

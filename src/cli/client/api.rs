@@ -116,14 +116,6 @@ impl Api {
         Err(self.refused(&self.read(response).await?))
     }
 
-    /// Sends a request and reads its answer to the end, whatever it is. Returns the headers.
-    pub(super) async fn drain(&self, call: Call<'_>) -> Result<HeaderMap, Failure> {
-        let mut response = self.open(call).await?;
-        let headers = std::mem::take(response.headers_mut());
-        while response.chunk().await.map_err(|error| self.unreachable(&error))?.is_some() {}
-        Ok(headers)
-    }
-
     /// Returns a refusal as a failure.
     pub(super) fn refused(&self, reply: &Reply) -> Failure {
         refusal_of(reply, self.target.token.is_some())

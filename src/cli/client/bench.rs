@@ -61,13 +61,19 @@ fn time_of(text: &str) -> Result<Duration, String> {
 
 /// Measures a server, kind by kind.
 pub(super) async fn run(session: &Session, bench: &Bench) -> Result<Exit, Failure> {
-    let measuring = measured(session, bench);
+    let mut rows = Vec::new();
     let left = |exit| Failure::new(exit, "interrupted; what was begun ends at the server");
-    let rows = attended(measuring, None, left).await?;
+    let ended = attended(measured(session, bench, &mut rows), None, left).await;
+    // what was measured before an interrupt is worth something
     let values: Vec<Value> = rows.iter().map(Row::json).collect();
-    session.screen.list(&values, HEAD, cells, "nothing was measured")?;
+    if ended.is_ok() || !values.is_empty() {
+        session.screen.list(&values, HEAD, cells, "nothing was measured")?;
+    }
+    ended?;
     if session.screen.form == Form::Table {
-        note("RATIO: to GET /livez at as many connections; the load shares the machine's cores");
+        note(
+            "RATIO: to GET /livez at as many connections; one core makes the load, beside the server",
+        );
     }
     let has_errors = rows.iter().any(|row| row.measured.errors > 0);
     Ok(if has_errors { Exit::Failed } else { Exit::Ok })
@@ -90,7 +96,7 @@ impl Row {
         json!({
             "work": work,
             "connections": connections,
-            "perSecond": rounded(measured.per_second(), 1.0),
+            "perSecond": rounded(measured.per_second(), 100.0),
             "p50Ms": rounded(measured.percentile_ms(0.5), 1000.0),
             "p99Ms": rounded(measured.percentile_ms(0.99), 1000.0),
             "ratio": rounded(*ratio, 1000.0),
@@ -104,12 +110,13 @@ fn rounded(value: f64, parts: f64) -> f64 {
 }
 
 fn cells(row: &Value) -> [String; 7] {
-    let number =
-        |key: &str, digits: usize| format!("{:.digits$}", row[key].as_f64().unwrap_or(0.0));
+    let value = |key: &str| row[key].as_f64().unwrap_or(0.0);
+    let number = |key: &str, digits: usize| format!("{:.digits$}", value(key));
+    let digits = if value("perSecond") < 100.0 { 2 } else { 0 };
     [
         super::text::cell(&row["work"]),
         super::text::cell(&row["connections"]),
-        number("perSecond", 0),
+        number("perSecond", digits),
         number("p50Ms", 2),
         number("p99Ms", 2),
         number("ratio", 2),
@@ -117,26 +124,26 @@ fn cells(row: &Value) -> [String; 7] {
     ]
 }
 
-async fn measured(session: &Session, bench: &Bench) -> Result<Vec<Row>, Failure> {
+/// Measures kind by kind, and adds a row for each.
+async fn measured(session: &Session, bench: &Bench, rows: &mut Vec<Row>) -> Result<(), Failure> {
     let kinds = kinds(session, bench).await?;
     let place = Place { api: &session.api, time: bench.time };
     for kind in &kinds {
         // a refusal ends the command before anything is measured
         kind.once(&session.api).await?;
     }
-    let mut rows = Vec::new();
     for &connections in &bench.connections {
-        let bare = measure(&place, &Kind::Bare, connections).await?;
+        let bare = measure(&place, &Kind::Bare, connections).await;
         let base = bare.per_second();
         rows.push(Row { work: Kind::Bare.to_string(), connections, measured: bare, ratio: 1.0 });
         for kind in &kinds {
             note(&format!("{kind}, {connections} connections"));
-            let measured = measure(&place, kind, connections).await?;
+            let measured = measure(&place, kind, connections).await;
             let ratio = if base > 0.0 { measured.per_second() / base } else { 0.0 };
             rows.push(Row { work: kind.to_string(), connections, measured, ratio });
         }
     }
-    Ok(rows)
+    Ok(())
 }
 
 /// Returns what is measured; a usage error without any, with what the server has.

@@ -113,7 +113,7 @@ fn bounded(from: impl io::Read) -> io::Result<String> {
 }
 
 /// Parses a duration such as `500ms`, `30s` and `2h`.
-pub(super) fn duration_of(text: &str) -> Result<Duration, String> {
+pub(in crate::cli) fn duration_of(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| error.to_string())
 }
 

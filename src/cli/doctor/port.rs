@@ -1,7 +1,6 @@
 //! The address that the server listens at.
 
 use std::io;
-use std::net::TcpListener;
 use std::time::Duration;
 
 use super::finding::{Finding, State};
@@ -17,9 +16,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Looks whether the port is free, or a greenroom has it.
 pub(super) fn look(config: &Config) -> Finding {
     let (host, port) = (&config.server.host, config.server.port);
-    let error = match TcpListener::bind((host.trim_matches(['[', ']']), port)) {
-        Ok(_) if port == 0 => return Finding::new(State::Good, NAME, "any that is free"),
-        Ok(_) => return Finding::new(State::Good, NAME, format!("{host}:{port} is free")),
+    let error = match app::try_to_listen(config) {
+        Ok(()) if port == 0 => return Finding::new(State::Good, NAME, "any that is free"),
+        Ok(()) => return Finding::new(State::Good, NAME, format!("{host}:{port} is free")),
         Err(error) => error,
     };
     if error.kind() != io::ErrorKind::AddrInUse {
@@ -30,7 +29,10 @@ pub(super) fn look(config: &Config) -> Finding {
         );
     }
     let url = format!("http://{}:{port}/livez", reachable(host));
-    match app::block_on(answer_of(&url, PATIENCE)) {
+    let answer = app::block_on(answer_of(&url, PATIENCE));
+    let is_ours = |text: &String| text == "ok";
+    match answer.and_then(|text| Some(text).filter(is_ours).ok_or("answers something else".into()))
+    {
         Ok(_) => {
             Finding::new(State::Good, NAME, format!("a server listens at {host}:{port} already"))
         }
@@ -45,19 +47,31 @@ pub(super) fn look(config: &Config) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
     use super::*;
 
     #[test]
     fn a_taken_port_is_a_failure_and_a_free_one_is_none() {
-        let busy = TcpListener::bind("127.0.0.1:0").unwrap();
+        for (answer, says) in [
+            ("", "that does not answer"),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>", "that answers something else"),
+        ] {
+            let busy = TcpListener::bind("127.0.0.1:0").unwrap();
+            let mut config = Config::default();
+            config.server.port = busy.local_addr().unwrap().port();
+            let answering = std::thread::spawn(move || {
+                let (mut caller, _) = busy.accept().unwrap();
+                let _ = caller.read(&mut [0; 1024]);
+                let _ = caller.write_all(answer.as_bytes());
+            });
+            let finding = look(&config);
+            answering.join().unwrap();
+            assert_eq!(finding.state, State::Failed);
+            assert!(finding.text.contains(says), "{finding}");
+        }
         let mut config = Config::default();
-        config.server.port = busy.local_addr().unwrap().port();
-        // closes each connection, so that the answer does not take the whole patience
-        let closing = std::thread::spawn(move || drop(busy.accept()));
-        let finding = look(&config);
-        closing.join().unwrap();
-        assert_eq!(finding.state, State::Failed);
-        assert!(finding.text.contains("is taken by something that does not answer"), "{finding}");
         config.server.port = 0;
         assert_eq!(look(&config).state, State::Good);
     }

@@ -33,8 +33,8 @@ pub(super) struct Answer {
     origin: String,
     /// Parts of the configuration that need it.
     users: Vec<String>,
-    /// Its status and its time, or why there is no answer.
-    result: Result<(u16, Option<Timestamp>), String>,
+    /// Its status and the difference of its clock in seconds, or why there is no answer.
+    result: Result<(u16, Option<u64>), String>,
 }
 
 /// Asks each server once, all at the same time, without any key. Every answer is a good one: it shows
@@ -73,36 +73,33 @@ fn servers(config: &Config) -> BTreeMap<String, (Url, Vec<String>)> {
     servers
 }
 
-async fn answer_of(mut url: Url) -> Result<(u16, Option<Timestamp>), String> {
+async fn answer_of(mut url: Url) -> Result<(u16, Option<u64>), String> {
+    let is_here = is_loopback(&url);
     let client = http_client::builder().redirect(Policy::none()).timeout(PATIENCE);
-    let client = if is_loopback(&url) { client.no_proxy() } else { client };
+    let client = if is_here { client.no_proxy() } else { client };
     let client: Client = client.build().map_err(|error| error.to_string())?;
     // the rest of an address may be a key
     url.set_path("/");
     url.set_query(None);
     let answer = client.head(url).send().await.map_err(|error| {
         let error = error.without_url();
-        if error.is_timeout() { "no answer in time".to_owned() } else { chain(&error) }
+        if error.is_timeout() {
+            "no answer in time".to_owned()
+        } else {
+            http_client::causes(&error)
+        }
     })?;
     let date = answer.headers().get(DATE).and_then(|date| date.to_str().ok());
-    Ok((answer.status().as_u16(), date.and_then(time_of)))
+    let now = SystemClock.now();
+    // a server on this machine has the same clock
+    let time = date.and_then(time_of).filter(|_| !is_here);
+    let apart = time.map(|time| now.ms_since(time).max(time.ms_since(now)) / 1000);
+    Ok((answer.status().as_u16(), apart))
 }
 
 /// Returns the time in a `Date` header, which has the format of mails.
 fn time_of(date: &str) -> Option<Timestamp> {
     Some(Timestamp(DateTime::parse_from_rfc2822(date).ok()?.timestamp_millis()))
-}
-
-/// Returns an error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 impl Answer {
@@ -122,23 +119,22 @@ impl Answer {
     }
 }
 
-/// Compares the clock with that of a server that answered.
+/// Compares the clock with those of the servers that answered: with the nearest, because answers take
+/// their time.
 pub(super) fn clock(answers: &[Answer]) -> Finding {
-    let mut times =
-        answers.iter().filter_map(|it| Some((it.result.as_ref().ok()?.1?, &*it.origin)));
-    compared(SystemClock.now(), times.next_back())
+    let apart = answers.iter().filter_map(|it| Some((it.result.as_ref().ok()?.1?, &*it.origin)));
+    compared(SystemClock.now(), apart.min())
 }
 
-fn compared(now: Timestamp, other: Option<(Timestamp, &str)>) -> Finding {
+fn compared(now: Timestamp, nearest: Option<(u64, &str)>) -> Finding {
     const NAME: &str = "clock";
     let time = now.to_iso();
     if now < NEVER_SET {
         return Finding::new(State::Failed, NAME, format!("{time}: it was never set"));
     }
-    let Some((other, origin)) = other else {
+    let Some((apart, origin)) = nearest else {
         return Finding::new(State::Good, NAME, format!("{time}, compared with no other"));
     };
-    let apart = now.ms_since(other).max(other.ms_since(now)) / 1000;
     if apart > DIFFERENCE_MAX {
         let text = format!("{time}: {apart} s from that of {origin}; timers and tokens go by it");
         return Finding::new(State::Warned, NAME, text);
@@ -153,15 +149,13 @@ mod tests {
     #[test]
     fn clocks_are_compared() {
         let now = Timestamp(2 * NEVER_SET.0);
-        let hour = 3_600_000;
-        for (now, other, state, says) in [
+        for (now, nearest, state, says) in [
             (Timestamp(0), None, State::Failed, "never set"),
             (now, None, State::Good, "compared with no other"),
-            (now, Some(now.0 - 2000), State::Good, "within 3 s of x"),
-            (now, Some(now.0 + hour), State::Warned, "3600 s from that of x"),
-            (now, Some(now.0 - hour), State::Warned, "3600 s from that of x"),
+            (now, Some((2, "x")), State::Good, "within 3 s of x"),
+            (now, Some((3600, "x")), State::Warned, "3600 s from that of x"),
         ] {
-            let finding = compared(now, other.map(|other| (Timestamp(other), "x")));
+            let finding = compared(now, nearest);
             assert_eq!(finding.state, state, "{finding}");
             assert!(finding.text.contains(says), "{finding}");
         }

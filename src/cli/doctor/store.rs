@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use greenroom_store_sqlite::{Look, folder_of, look as look_at};
+use greenroom_store_sqlite::{Look, look as look_at};
 
 use super::disk;
 use super::finding::{Finding, State};
@@ -35,7 +35,10 @@ pub(super) fn look(config: &Config) -> Vec<Finding> {
 }
 
 fn of_file(path: &Path) -> Vec<Finding> {
-    let mut findings = disk::look(folder_of(path));
+    // a link leads to the disk that matters
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut findings = disk::look(folder.unwrap_or_else(|| Path::new(".")));
     findings.push(match look_at(path) {
         Ok(looked) => of_look(path, &looked),
         Err(error) => Finding::new(State::Failed, NAME, error.to_string()),

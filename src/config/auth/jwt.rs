@@ -112,6 +112,11 @@ impl JwtConfig {
 
 /// Signing of tokens, where the keys are a secret.
 impl JwtConfig {
+    /// Returns true if the keys are a secret, with which this program can sign.
+    pub(crate) fn signs(&self) -> bool {
+        matches!(self.keys, KeySource::Secret(_))
+    }
+
     /// Returns the secret and the algorithm that sign tokens for this server, or the reason why
     /// nothing here can.
     pub(crate) fn signer(

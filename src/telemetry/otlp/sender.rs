@@ -95,7 +95,7 @@ impl Sender {
         match answered.await {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
-                let why = chain(&error.without_url());
+                let why = http_client::causes(&error.without_url());
                 Answer::Later { why, after: None }
             }
             Err(_) => {
@@ -152,12 +152,6 @@ async fn read(mut response: Response) -> Result<Answer, reqwest::Error> {
         body.extend_from_slice(&chunk);
     }
     Ok(Answer::read(status, retry_after.as_deref(), &body))
-}
-
-/// Formats an error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// Returns a random number from 0 to 1.

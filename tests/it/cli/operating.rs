@@ -114,7 +114,7 @@ secret = \"secret:NO_SUCH_KEY\"
 
     let server = Server::start(Home::new("").greenroom(&[]));
     home.configure(&format!("{model}\"http://{}/v1\"\n", server.address));
-    let well = ran(&home, &["doctor", "--json"]);
+    let well = ran(&home, &["doctor", "-o", "json"]);
     let report: Value = serde_json::from_str(&well.stdout).unwrap();
     assert_eq!((well.code, &report["ok"]), (0, &json!(true)), "{report:#}");
     let texts: Vec<_> = report["findings"]

@@ -100,7 +100,7 @@ async fn a_file_is_copied_to_another_one() {
     drop(store);
     let target = database(&copies);
     // what an earlier copy left when its process was killed
-    std::fs::write(guard::beside(&target, ".copying"), "half").unwrap();
+    std::fs::write(crate::files::beside(&target, ".copying"), "half").unwrap();
 
     let mut source = FileSource::open(&database(&directory)).unwrap();
     let mut filling = FileTarget::create(&target).unwrap();
@@ -147,5 +147,8 @@ async fn files_that_cannot_be_used_are_left_alone() {
     let definition = vec![Value::Text("hash".into()), Value::Bytes(b"{}".to_vec())];
     filling.write(Kind::Definitions, vec![definition]).unwrap();
     drop(filling);
-    assert!(!target.exists() && !guard::beside(&target, ".copying").exists(), "not complete");
+    assert!(
+        !target.exists() && !crate::files::beside(&target, ".copying").exists(),
+        "not complete"
+    );
 }

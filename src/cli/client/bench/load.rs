@@ -3,11 +3,13 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use futures_util::future::try_join_all;
+use futures_util::future::join_all;
 use serde_json::Value;
 
 use crate::cli::client::api::{Api, Call};
 use crate::cli::client::exit::{Exit, Failure};
+use crate::cli::client::sse::Events;
+use crate::cli::client::text::text;
 
 /// Time before each measurement, in which connections are made and caches filled.
 const WARM_UP: Duration = Duration::from_secs(1);
@@ -40,21 +42,39 @@ impl Kind {
     /// Does the work once.
     pub(super) async fn once(&self, api: &Api) -> Result<(), Failure> {
         match self {
-            Self::Bare => api.drain(Call::get(&["livez"])).await.map(drop),
+            Self::Bare => {
+                // an answer that is read leaves its connection to the next request
+                let answer = api.open(Call::get(&["livez"])).await?;
+                answer.bytes().await.map(drop).map_err(|error| api.unreachable(&error))
+            }
             Self::Execute { workflow, body, answer } => {
                 let path = ["workflows", workflow, "execute"];
-                let headers = api.drain(Call::post(&path, body)).await?;
+                let state = api.data(Call::post(&path, body)).await?;
                 let Some(answer) = answer else { return Ok(()) };
-                let id = headers.get("x-execution-id").and_then(|id| id.to_str().ok());
-                let Some(id) = id else {
-                    return Err(Failure::new(Exit::Failed, "the answer names no execution"));
-                };
-                let path = ["workflows", workflow, "executions", id, "resume"];
-                api.drain(Call::post(&path, answer)).await.map(drop)
+                if text(&state, "status") != "suspended" {
+                    return Ok(());
+                }
+                let path =
+                    ["workflows", workflow, "executions", text(&state, "executionId"), "resume"];
+                api.data(Call::post(&path, answer)).await.map(drop)
+            }
+            Self::Ask { agent, route: "stream", body } => {
+                let path = ["agents", agent, "stream"];
+                let mut events = Events::of(api.open(Call::post(&path, body)).await?);
+                let mut last = Value::Null;
+                while let Some(event) = events.next().await {
+                    last = event.data;
+                }
+                match text(&last, "type") {
+                    "finish" => Ok(()),
+                    kind => {
+                        Err(Failure::new(Exit::Failed, format!("the stream ends with {kind:?}")))
+                    }
+                }
             }
             Self::Ask { agent, route, body } => {
                 let path = ["agents", agent, route];
-                api.drain(Call::post(&path, body)).await.map(drop)
+                api.data(Call::post(&path, body)).await.map(drop)
             }
         }
     }
@@ -92,46 +112,37 @@ impl Measured {
 }
 
 /// Measures a kind of work over a number of connections.
-pub(super) async fn measure(
-    place: &Place<'_>,
-    kind: &Kind,
-    connections: u64,
-) -> Result<Measured, Failure> {
+pub(super) async fn measure(place: &Place<'_>, kind: &Kind, connections: u64) -> Measured {
     let began = Instant::now() + WARM_UP;
     let until = began + place.time;
     let all = (0..connections).map(|_| one(place.api, kind, began, until));
-    let all = try_join_all(all).await?;
+    let all = join_all(all).await;
     let took = began.elapsed().max(place.time);
     let errors = all.iter().map(|(_, errors)| errors).sum();
     let mut times: Vec<_> = all.into_iter().flat_map(|(times, _)| times).collect();
     times.sort_unstable();
-    Ok(Measured { times, took, errors })
+    Measured { times, took, errors }
 }
 
 /// Errors after which a connection gives up: the server is gone, or refuses everything.
 const ERRORS_MAX: u64 = 100;
 
-/// Works on one connection; returns the times of answers that came after `began`, and the number of
+/// Works on one connection; returns the times of answers to requests after `began`, and the number of
 /// errors.
-async fn one(
-    api: &Api,
-    kind: &Kind,
-    began: Instant,
-    until: Instant,
-) -> Result<(Vec<Duration>, u64), Failure> {
+async fn one(api: &Api, kind: &Kind, began: Instant, until: Instant) -> (Vec<Duration>, u64) {
     let (mut times, mut errors) = (Vec::new(), 0);
-    loop {
+    while errors < ERRORS_MAX {
         let asked = Instant::now();
         if asked >= until {
-            return Ok((times, errors));
+            break;
         }
         match kind.once(api).await {
             Ok(()) if asked >= began => times.push(asked.elapsed()),
             Ok(()) => {}
-            Err(failure) if errors >= ERRORS_MAX => return Err(failure),
             Err(_) => errors += 1,
         }
     }
+    (times, errors)
 }
 
 #[cfg(test)]
