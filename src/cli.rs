@@ -2,6 +2,7 @@
 
 mod check;
 mod client;
+mod config_show;
 mod dev;
 mod doctor;
 mod healthcheck;
@@ -11,6 +12,7 @@ mod nodes;
 mod openapi;
 mod output;
 mod restore;
+mod schema;
 mod store;
 mod token;
 
@@ -24,6 +26,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
 use crate::app::{self, Registered, StoreLost, Variables};
+use crate::config::shipped::SHIPPED;
 use crate::config::{Config, ConfigProblem, Environment, Names};
 use crate::telemetry::logs;
 use greenroom_store_sqlite::Backup;
@@ -34,9 +37,6 @@ const STORE_LOST: u8 = 75;
 
 /// The configuration file if none is named.
 const CONFIG_FILE: &str = "config.toml";
-
-/// The configuration that is served where there is no file.
-const EXAMPLES: &str = include_str!("../config.toml");
 
 const NO_FILE: &str = "greenroom: there is no config.toml here: serving the built-in examples; \
                        `greenroom init` writes a configuration of your own";
@@ -73,6 +73,11 @@ enum Command {
     Check(check::Options),
     /// Looks whether this machine has what the server needs: port, disk, store, secrets, network.
     Doctor(doctor::Options),
+    /// Shows the configuration in effect.
+    #[command(subcommand)]
+    Config(config_show::Command),
+    /// Prints the JSON Schema of the configuration, with which editors complete and check it.
+    Schema(schema::Options),
     /// Asks the configured server whether it lives; exits with 1 if it does not.
     Healthcheck(healthcheck::Options),
     /// Copies the configured store to a new file, also while a server is using it.
@@ -149,6 +154,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Check(options) => check::check(&arguments, *options, &mut io::stdout()),
         Command::Doctor(options) => doctor::run(&arguments, *options),
         Command::Init(options) => finish(init::init(options).map_err(|why| vec![why])),
+        Command::Config(command) => config_show::run(&arguments, *command),
+        Command::Schema(options) => finish(schema::run(options).map_err(|why| vec![why])),
         Command::Healthcheck(options) => {
             let answer = healthcheck::ask(&arguments, *options);
             finish(answer.map(|text| vec![text]).map_err(|why| vec![why]))
@@ -257,7 +264,7 @@ fn load_or_examples(arguments: &Arguments) -> Result<(Config, bool), Vec<ConfigP
 fn read_or_examples(arguments: &Arguments) -> Result<(Config, bool), Vec<ConfigProblem>> {
     let has_file = arguments.has_default_file();
     let read =
-        if has_file { read(arguments) } else { Config::parse(EXAMPLES, "the built-in examples") };
+        if has_file { read(arguments) } else { Config::parse(SHIPPED, "the built-in examples") };
     Ok((overridden(arguments, read?), !has_file))
 }
 

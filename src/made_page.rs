@@ -1,6 +1,6 @@
 //! Pages of the documentation that are made from code.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Set, pages are written anew instead of compared.
 const UPDATE: &str = "UPDATE_DOCS";
@@ -18,4 +18,18 @@ pub(crate) fn compare(name: &str, made: &str, test: &str) {
         "{name} is not what the code makes of it, first at {differs:?}; \
          write it anew with {UPDATE}=1 cargo test --lib {test}"
     );
+}
+
+/// Returns the files in a folder, and in those below it, with this extension.
+pub(crate) fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path, extension));
+        } else if path.extension().is_some_and(|it| it == extension) {
+            found.push(path);
+        }
+    }
+    found
 }

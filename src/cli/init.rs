@@ -4,10 +4,13 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::CONFIG_FILE;
+use super::{CONFIG_FILE, schema};
 
 /// Text of the configuration.
 const CONFIG: &str = include_str!("init/config.toml");
+
+/// File of the schema, which the first line of the configuration names for editors.
+const SCHEMA_FILE: &str = "config.schema.json";
 
 /// Options of `init`.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
@@ -17,9 +20,13 @@ pub(super) struct Options {
     folder: PathBuf,
 }
 
-/// Writes the configuration, and returns what to do next. An existing one is never overwritten.
+/// Writes the configuration and its schema, and returns what to do next. An existing configuration is
+/// never overwritten, nor is a file in the place of the schema that is something else.
 pub(super) fn init(Options { folder }: &Options) -> Result<Vec<String>, String> {
-    let file = folder.join(CONFIG_FILE);
+    let (file, described) = (folder.join(CONFIG_FILE), folder.join(SCHEMA_FILE));
+    if !file.exists() {
+        schema::may_write(&described)?;
+    }
     write_new(folder, &file).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => format!(
             "greenroom: {} exists already and stays as it is; name another folder: greenroom init \
@@ -28,6 +35,7 @@ pub(super) fn init(Options { folder }: &Options) -> Result<Vec<String>, String> 
         ),
         _ => format!("greenroom: {} cannot be written: {error}", file.display()),
     })?;
+    schema::write(&described).inspect_err(|_| drop(fs::remove_file(&file)))?;
     let enter = (folder != Path::new(".")).then(|| format!("  cd {}", folder.display()));
     let next =
         ["  greenroom check    finds mistakes in it", "  greenroom          starts the server"];
@@ -69,6 +77,26 @@ mod tests {
         let refusal = init(&options).unwrap_err();
         assert!(refusal.contains("exists already and stays as it is"), "{refusal}");
         assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+    }
+
+    #[test]
+    fn the_schema_for_editors_is_beside_the_configuration() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |folder: &str| directory.path().join(folder);
+        init(&Options { folder: at("new") }).unwrap();
+        let first = format!("#:schema ./{SCHEMA_FILE}\n");
+        assert!(fs::read_to_string(at("new").join(CONFIG_FILE)).unwrap().starts_with(&first));
+        let written = fs::read(at("new").join(SCHEMA_FILE)).unwrap();
+        assert_eq!(String::from_utf8(written).unwrap(), crate::config::schema::text());
+        // another file is in its place
+        fs::create_dir(at("taken")).unwrap();
+        fs::write(at("taken").join(SCHEMA_FILE), "{}").unwrap();
+        let refusal = init(&Options { folder: at("taken") }).unwrap_err();
+        assert!(refusal.contains("stays as it is"), "{refusal}");
+        assert!(!at("taken").join(CONFIG_FILE).exists());
+        // one of an earlier configuration is replaced
+        fs::remove_file(at("new").join(CONFIG_FILE)).unwrap();
+        init(&Options { folder: at("new") }).unwrap();
     }
 
     #[test]

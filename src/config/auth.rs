@@ -15,6 +15,7 @@ use super::section::{Section, shown_key};
 use crate::auth::{self, ApiKeyProvider, ApiKeySettings};
 
 pub use self::jwt::JwtConfig;
+pub(super) use self::jwt::algorithm_names;
 pub use self::keys::KeySource;
 pub(super) use self::routes::roles_of;
 pub use self::routes::{RoutePattern, RouteRule};

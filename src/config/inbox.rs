@@ -25,7 +25,7 @@ section! {
         force_roles: Vec<String> = Vec::new(), Takes::Texts(roles_of, "an array of roles");
         /// Signs links with which an ask is answered without a token; at least 32 bytes, the same
         /// for all servers of a database. Needs `base_url`. Default: none, and there are no links.
-        secret: Option<LinkSecret> = None, Takes::Own("`\"secret:NAME\"`");
+        secret: Option<LinkSecret> = None, Takes::Secret;
         /// Address of this server in links, as people reach it. Default: none.
         base_url: Option<LinkBase> = None, Takes::Own("`\"https://HOST\"`, with a path or none");
         /// Time that links are good for, unless they are made for another one; at most 90 days.

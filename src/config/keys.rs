@@ -1,5 +1,5 @@
 //! Tables of the sections with plain values: a row for each key with its kind, bounds, default and
-//! description. Reading, defaults and `docs/configuration.md` are derived from them.
+//! description. Reading, defaults, `docs/configuration.md` and the JSON Schema are derived from them.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -19,7 +19,6 @@ pub(crate) const FOREVER: &str = "forever";
 
 /// The kind of value that a key takes, with its bounds.
 #[derive(Debug)]
-#[cfg_attr(not(test), expect(dead_code, reason = "docs/configuration.md shows the words"))]
 pub(crate) enum Takes {
     /// A whole number.
     Integer(RangeInclusive<i64>),
@@ -39,10 +38,18 @@ pub(crate) enum Takes {
     Text,
     /// A non-empty text in which environment variables may be named.
     TextWithVariables,
-    /// An array of texts with this reader; the text describes it in the page.
+    /// An array of texts with this reader; the text describes it.
     Texts(fn(&Entry<'_>) -> Option<Vec<String>>, &'static str),
-    /// A value that the type of the field reads; the text describes it in the page.
+    /// One of these words, which the type of the field reads.
+    OneOf(&'static [&'static str]),
+    /// The name of an environment variable with a secret.
+    Secret,
+    /// A text that the type of the field reads; the words describe it.
     Own(&'static str),
+    /// An array of texts that the type of the field reads; the words describe it.
+    OwnTexts(&'static str),
+    /// A table of texts.
+    TableOfTexts,
     /// No value in the file; the text is the refusal and names the place to set it.
     Elsewhere(&'static str),
 }
@@ -116,13 +123,19 @@ pub(crate) trait Keys: Default + 'static {
 
 /// A row without the type of its section.
 #[derive(Debug, Clone, Copy)]
-#[cfg_attr(not(test), expect(dead_code, reason = "docs/configuration.md shows all of it"))]
 pub(crate) struct Row {
     pub(crate) section: &'static str,
     pub(crate) name: &'static str,
     pub(crate) former: Option<&'static str>,
     pub(crate) takes: &'static Takes,
     pub(crate) about: &'static [&'static str],
+}
+
+impl Row {
+    /// Returns the description on one line.
+    pub(crate) fn about(&self) -> String {
+        self.about.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
+    }
 }
 
 fn rows_of<T: Keys>(section: &'static str) -> impl Iterator<Item = Row> {

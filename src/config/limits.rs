@@ -65,7 +65,7 @@ section! {
         command_output_bytes_max: u64 = 1024 * 1024, Takes::Bytes(OUTPUT_BYTES);
         /// Non-public hosts that calls of steps and tools may reach even if data chose them: names,
         /// addresses, or suffixes such as `*.corp`.
-        outgoing_hosts: Vec<OutgoingHost> = Vec::new(), Takes::Own("an array of hosts");
+        outgoing_hosts: Vec<OutgoingHost> = Vec::new(), Takes::OwnTexts("an array of hosts");
     }
     and {
         /// Limits of the runtime. [`Config::runtime_limits`](super::Config::runtime_limits) fills in

@@ -26,11 +26,11 @@ section! {
         console: String = "info".to_owned(),
             Takes::Elsewhere("is set with `--log` on the command line");
         /// Format of the console: text for people, or one JSON object per line.
-        format: LogFormat = LogFormat::Text, Takes::Own("`\"text\"` or `\"json\"`");
+        format: LogFormat = LogFormat::Text, Takes::OneOf(&["text", "json"]);
         /// Lowest level of records that are stored and served, for example by `/api/logs` and
         /// `/ws/logs`; `"off"` stores none.
         level: LevelFilter = LevelFilter::Info,
-            Takes::Own("`\"off\"`, `\"error\"`, `\"warn\"`, `\"info\"`, `\"debug\"` or `\"trace\"`");
+            Takes::OneOf(&["off", "error", "warn", "info", "debug", "trace"]);
         /// Time that records are stored.
         retention: Duration = Duration::from_secs(7 * 24 * 3600), Takes::Duration, formerly "keep";
         /// Maximum number of stored records; beyond that the oldest are deleted.

@@ -31,10 +31,10 @@ pub enum ModelConfig {
     Remote(Box<RemoteConfig>),
 }
 
-const MOCK: &str = "mock";
+pub(super) const MOCK: &str = "mock";
 
 /// Name of the mock model in earlier versions.
-const FORMER_MOCK: &str = "rehearsal";
+pub(super) const FORMER_MOCK: &str = "rehearsal";
 
 /// A tool that a rule of a mock model calls.
 #[derive(Debug)]

@@ -62,6 +62,8 @@ fn examine(source: &Source, registered: Option<&Names>, findings: Findings) -> L
         };
         order(one).cmp(&order(other))
     });
+    #[cfg(test)]
+    super::tests::schema::compare(source, &problems);
     if problems.iter().any(ConfigProblem::is_error) {
         return (Err(problems), files);
     }
@@ -123,6 +125,18 @@ fn declare_misplaced(root: &Section<'_>, declared: &mut Names) {
     }
 }
 
+/// Adds the workflows of an included file to those of the file that includes it.
+fn note_written(source: &Source, written: &mut toml::Table) {
+    const WORKFLOWS: &str = "workflows";
+    let included: toml::Table = source.text.parse().unwrap_or_default();
+    let all = written.entry(WORKFLOWS).or_insert_with(|| toml::Table::new().into());
+    if let (Some(all), Some(more)) =
+        (all.as_table_mut(), included.get(WORKFLOWS).and_then(toml::Value::as_table))
+    {
+        all.extend(more.clone());
+    }
+}
+
 /// Reads an included file, which may contain only workflows.
 fn read_included(
     source: &Source,
@@ -133,6 +147,7 @@ fn read_included(
 ) {
     let Some(table) = document::parse(source, findings) else { return };
     let root = document::root(source, &table, findings);
+    note_written(source, &mut config.written);
     read_workflows(&root, callers, config, spots);
     for key in root.leftovers() {
         root.key_place(key).refuse("an included file may contain only workflows");

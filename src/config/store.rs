@@ -30,12 +30,12 @@ section! {
         /// process; a power failure may lose the newest ones. `"replicated"`: a second server of
         /// PostgreSQL has them as well, which must be configured there (`synchronous_standby_names`).
         durability: Durability = Durability::Full,
-            Takes::Own("`\"full\"`, `\"normal\"` or `\"replicated\"`");
+            Takes::OneOf(&["full", "normal", "replicated"]);
         /// Time after which a waiting execution without subscribers leaves memory.
         passivate_after: Duration = RuntimeLimits::default().passivate_after, Takes::Duration;
         /// PostgreSQL: password of the user in `url`, as an environment variable. Default:
         /// `secret:PGPASSWORD` if that is set, else none.
-        password: Option<PasswordSource> = None, Takes::Own("`\"secret:NAME\"`");
+        password: Option<PasswordSource> = None, Takes::Secret;
         /// PostgreSQL: PEM file of the authorities of the server's certificate; a relative path
         /// starts at the folder of this file. Default: the authorities that the machine trusts.
         ca: Option<PathBuf> = None, Takes::Own("a path");

@@ -25,11 +25,11 @@ section! {
         endpoint: Option<Url> = None, Takes::Own("an address");
         /// Headers of every request; `secret:NAME` is replaced by an environment variable. Default:
         /// none.
-        headers: Vec<ConfiguredHeader> = Vec::new(), Takes::Own("a table of strings");
+        headers: Vec<ConfiguredHeader> = Vec::new(), Takes::TableOfTexts;
         /// The attribute `service.name`. Default: `OTEL_SERVICE_NAME`, else `greenroom`.
         service_name: Option<String> = None, Takes::Text;
         /// Further attributes of this process, beside `OTEL_RESOURCE_ATTRIBUTES`.
-        resource: BTreeMap<String, String> = BTreeMap::new(), Takes::Own("a table of strings");
+        resource: BTreeMap<String, String> = BTreeMap::new(), Takes::TableOfTexts;
         /// Sends traces.
         traces: bool = true, Takes::Flag;
         /// Sends metrics.

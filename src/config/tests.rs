@@ -11,6 +11,7 @@ mod page;
 mod refusals;
 mod renamed;
 mod routes;
+pub(super) mod schema;
 mod secrets;
 mod sections;
 mod shipped;

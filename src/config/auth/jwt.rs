@@ -53,6 +53,11 @@ pub struct JwtConfig {
     spot: Spot,
 }
 
+/// Returns the names of the algorithms.
+pub(in crate::config) fn algorithm_names() -> impl Iterator<Item = &'static str> {
+    ALGORITHMS.iter().map(|(name, _)| *name)
+}
+
 impl JwtConfig {
     pub(super) fn read(section: Section<'_>, require_exp: bool) -> Option<Self> {
         let keys = KeySource::read(&section);

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use toml::{Table, Value};
+use toml::Value;
 
-use super::shipped::SHIPPED;
 use crate::config::keys::{Row, Takes, rows};
+use crate::config::shipped::default_of;
 use crate::made_page;
 
 const BEGIN: &str = "\
@@ -23,7 +23,9 @@ in whole milliseconds and at most 3650 days. Sizes are bytes. `name` of `[server
 
 These sections hold one value per key. `[auth]`, `[models.*]`, `[agents.*]`, `[tools.*]`,
 `[workflows.*]`, `[[routes]]` and `include` are described in [config.toml](../config.toml), which shows
-every key.
+every key. Editors complete and check all of them with the JSON Schema that
+[`greenroom schema`](cli.md#schema) writes, and [`greenroom config show`](cli.md#config-show) prints
+what is in effect.
 ";
 
 const FORMER: &str = "
@@ -58,27 +60,30 @@ fn kind(takes: &Takes) -> String {
         Takes::Share => "number, 0 to 1".to_owned(),
         Takes::Text => "string".to_owned(),
         Takes::TextWithVariables => "string, with `${NAME}` for a variable".to_owned(),
-        Takes::Texts(_, words) | Takes::Own(words) => (*words).to_owned(),
+        Takes::OneOf(names) => listed(names),
+        Takes::Secret => "`\"secret:NAME\"`".to_owned(),
+        Takes::TableOfTexts => "a table of strings".to_owned(),
+        Takes::Texts(_, words) | Takes::Own(words) | Takes::OwnTexts(words) => (*words).to_owned(),
         Takes::Elsewhere(message) => (*message).to_owned(),
     }
 }
 
-/// Returns the value in the shipped file, which another test compares with the default.
-fn default(shipped: &Table, row: &Row) -> String {
-    let value = shipped.get(row.section).and_then(|section| section.get(row.name));
-    match value {
+fn listed(names: &[&str]) -> String {
+    let names: Vec<_> = names.iter().map(|name| format!("`\"{name}\"`")).collect();
+    let (last, others) = names.split_last().unwrap();
+    format!("{} or {last}", others.join(", "))
+}
+
+/// Returns the default in the shipped file, which another test compares with that of the code.
+fn default(row: &Row) -> String {
+    match default_of(row) {
         Some(Value::Table(table)) if table.is_empty() => "`{}`".to_owned(),
         Some(value) => format!("`{value}`"),
         None => "see there".to_owned(),
     }
 }
 
-fn about(row: &Row) -> String {
-    row.about.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
-}
-
 fn page() -> String {
-    let shipped: Table = SHIPPED.parse().unwrap();
     let mut page = BEGIN.to_owned();
     let mut former = FORMER.to_owned();
     let mut section = "";
@@ -88,8 +93,8 @@ fn page() -> String {
             let head = "| Key | Takes | Default | Meaning |\n|---|---|---|---|";
             writeln!(page, "\n## `[{section}]`\n\n{head}").unwrap();
         }
-        let (name, takes, default) = (row.name, kind(row.takes), default(&shipped, &row));
-        writeln!(page, "| `{name}` | {takes} | {default} | {} |", about(&row)).unwrap();
+        let (name, takes, default) = (row.name, kind(row.takes), default(&row));
+        writeln!(page, "| `{name}` | {takes} | {default} | {} |", row.about()).unwrap();
         if let Some(old) = row.former {
             writeln!(former, "| `{old}` in `[{section}]` | `{name}` |").unwrap();
         }
@@ -104,14 +109,13 @@ fn the_page_of_keys_is_that_of_the_tables() {
 
 #[test]
 fn the_tables_can_be_read() {
-    let shipped: Table = SHIPPED.parse().unwrap();
     let mut seen = BTreeSet::new();
     for row in rows() {
         let name = format!("{}.{}", row.section, row.name);
-        let about = about(&row);
+        let about = row.about();
         assert!(seen.insert(name.clone()), "{name} is there twice");
         assert!(about.ends_with('.') && !about.contains(['|', '\n']), "{name}: {about}");
         let says_default = about.contains("Default: ");
-        assert_eq!(default(&shipped, &row) == "see there", says_default, "{name}: {about}");
+        assert_eq!(default(&row) == "see there", says_default, "{name}: {about}");
     }
 }

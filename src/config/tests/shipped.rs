@@ -8,19 +8,18 @@ use toml::de::{DeTable, DeValue};
 
 use super::problems_of;
 use crate::config::reader::read;
+use crate::config::shipped::SHIPPED;
 use crate::config::source::{Findings, Source};
 use crate::config::{
     AuthConfig, ClusterConfig, Config, CorsConfig, InboxConfig, LimitsConfig, LogsConfig, Names,
     ServerConfig, StoreConfig, SystemConfig, TelemetryConfig, UpdatesConfig,
 };
 
-pub(super) const SHIPPED: &str = include_str!("../../../config.toml");
-
 /// Keys without a line in the file: `run` needs Rust code.
 const WITHOUT_LINE: [&str; 1] = ["workflows.*.steps.run"];
 
 /// Returns the file with every key uncommented.
-fn everything() -> String {
+pub(super) fn everything() -> String {
     let mut text = String::new();
     for line in SHIPPED.lines() {
         let rest = line.strip_prefix('#').unwrap_or_default();

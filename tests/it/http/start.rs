@@ -93,6 +93,23 @@ fn without_a_file_the_built_in_examples_are_served() {
 }
 
 #[test]
+fn a_configuration_in_effect_is_shown_or_refused() {
+    let home = Home::new("[agents.a]\nmodel = \"m\"\n[models.m]\nprovider = \"mock\"\n");
+    let show = |options: &[&str]| {
+        said(&home.run(home.greenroom(&[&["config", "show", "-o", "json"], options].concat())))
+    };
+    let (code, stdout, stderr) = show(&["--host", "::1", "--redacted"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    let shown: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(shown["origins"]["server.host"], "command line", "{shown}");
+    assert_eq!(shown["config"]["agents"]["a"]["model"], "m", "{shown}");
+    std::fs::write(home.path("config.toml"), "[server]\nprot = 0\n").unwrap();
+    let (code, stdout, stderr) = show(&[]);
+    assert_eq!((code, stdout.as_str()), (Some(1), ""));
+    assert!(stderr.contains("server.prot: unknown key"), "{stderr}");
+}
+
+#[test]
 fn a_first_configuration_is_served_and_its_health_asked() {
     let home = Home::new("");
     let (code, stdout, stderr) = said(&home.run(home.greenroom(&["init", "shop"])));
