@@ -13,6 +13,7 @@ mod metrics;
 mod models;
 mod reloading;
 mod routes;
+mod service_manager;
 mod signals;
 mod store;
 mod threads;
@@ -145,6 +146,7 @@ impl Application {
     /// taken address may mean another server on the same store: nothing is resumed or written.
     pub async fn build(mut config: Config, registered: Registered) -> io::Result<Self> {
         outlive_file_size_limit()?;
+        service_manager::starting();
         Variables::fill(&mut config).map_err(|problem| refused(&[problem]))?;
         capacity::ensure(&config, workers(&config))?;
         let Registered { registry: registered, providers, routes } = registered;
@@ -232,7 +234,9 @@ impl Application {
                 name = signals.next() => End::Signal(name),
                 reason = store_lost => End::StoreLost(StoreLost(reason)),
                 () = reload(reloading) => return Ok(()),
+                () = service_manager::follow(&draining, address) => return Ok(()),
             };
+            service_manager::stopping();
             let grace = match &end {
                 End::Signal(name) => {
                     log::info!("{name}: stopping; running steps have {grace:?} to end");

@@ -10,7 +10,7 @@ use greenroom_actors::registry::Registry;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{Registered, Variables, access, checks, registry};
+use super::{Registered, Variables, access, checks, registry, service_manager};
 use crate::adapters::tools::OutboundClients;
 use crate::api::catalogue::Catalogue;
 use crate::config::{Changes, Config, ConfigProblem, Files, Names};
@@ -153,13 +153,21 @@ impl Reloading {
                 _ = self.hangup.recv() => true,
                 () = tick(&mut ticks) => false,
             };
+            // the end of a reload is said by the word for the end of a start
+            let is_reported = is_asked && self.runtime.is_ready();
             if is_asked {
                 log::info!("SIGHUP: reloading the configuration");
+            }
+            if is_reported {
+                service_manager::reloading();
             }
             match self.look(is_asked).await {
                 None => {}
                 Some(Ok(config)) => self.take(config).await,
                 Some(Err(refused)) => self.refuse(&refused),
+            }
+            if is_reported {
+                service_manager::reloaded();
             }
         }
     }

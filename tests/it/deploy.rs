@@ -223,6 +223,16 @@ fn postgresql_takes_its_settings() {
 }
 
 #[test]
+fn the_configuration_of_the_debian_package_is_accepted() {
+    let mut check = Command::new(env!("CARGO_BIN_EXE_greenroom"));
+    let output = check.args(["check", "--strict", "--config"]).arg(path("deb/config.toml"));
+    let output = output.env_clear().output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    // both have the same unit
+    assert_eq!(grace_s("deb/config.toml"), grace_s("greenroom.toml"));
+}
+
+#[test]
 fn systemd_accepts_the_unit() {
     let unit = text("greenroom.service");
     let stop = format!("TimeoutStopSec={}s\n", grace_s("greenroom.toml") + BEYOND_GRACE_S);

@@ -37,6 +37,9 @@ mod reload;
 #[cfg(feature = "postgres")]
 mod restarts;
 #[cfg(test)]
+#[cfg(target_os = "linux")]
+mod service_manager;
+#[cfg(test)]
 #[cfg(feature = "postgres")]
 mod store_copy;
 #[cfg(test)]

@@ -50,6 +50,7 @@ fn registered(greenroom: Greenroom) -> Greenroom {
         .function("work", work)
         .function("gate", gate)
         .function("stand", stand)
+        .function("block", block)
         .function("flaky", flaky)
         .function("ask", ask)
         .function("panic", |_| async { panic!("a step that panics") })
@@ -123,6 +124,7 @@ fn workflows() -> Vec<Workflow> {
             Step::run("try", "flaky").retry(Retry::attempts(3).delay(Duration::from_millis(1))),
         ),
         Workflow::new("asking").step(Step::run("ask", "ask")),
+        Workflow::new("blocking").step(Step::run("block", "block")),
         Workflow::new("panicking").step(Step::run("fall", "panic")),
         Workflow::new("aborting").step(Step::run("crash", "abort")),
     ]
@@ -153,6 +155,14 @@ async fn stand(step: StepContext) -> Result<StepOutcome, StepError> {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     Ok(counted(&step).into())
+}
+
+/// Blocks its thread while there is a file [`HELD`] beside the configuration.
+async fn block(_: StepContext) -> Result<StepOutcome, StepError> {
+    while std::path::Path::new(HELD).exists() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(json!({}).into())
 }
 
 /// Waits for the file that the input names.

@@ -19,6 +19,14 @@ use crate::cli::Arguments;
 /// Environment variable by which a shell asks for completions.
 pub(in crate::cli) const ASKED: &str = "GREENROOM_COMPLETE";
 
+/// Completes at the first request as well if zsh loaded the script from a folder of `fpath`: it runs
+/// such a script then, which only defines what completes.
+const ZSH_FIRST: &str = "
+if [[ $funcstack[1] == _greenroom ]]; then
+    _clap_dynamic_completer_greenroom \"$@\"
+fi
+";
+
 /// Time in which a server has to answer: someone waits at the prompt.
 const PATIENCE: Duration = Duration::from_millis(500);
 
@@ -59,6 +67,9 @@ pub(super) fn script(options: &Completions) -> Result<Exit, Failure> {
     let name = "greenroom";
     if let Some(shell) = Shells::builtins().completer(shell) {
         shell.write_registration(ASKED, name, name, name, &mut script)?;
+    }
+    if options.shell == Shell::Zsh {
+        script.extend_from_slice(ZSH_FIRST.as_bytes());
     }
     io::stdout().write_all(&script)?;
     Ok(Exit::Ok)

@@ -116,23 +116,53 @@ fn shells_complete_commands_and_ids_of_the_server() {
     assert!(completed(&nowhere).is_empty());
 }
 
-#[test]
-fn bash_reads_its_script() {
-    let seat = Seat::new();
-    if Command::new("bash").arg("--version").output().is_err() {
-        return not_tested("completions", "bash is not installed");
+/// Runs a line of a shell that finds the program; `None` if the shell is not installed.
+fn shell(seat: &Seat, shell: &[&str], line: &str) -> Option<String> {
+    let (name, options) = shell.split_first().unwrap();
+    if Command::new(name).arg("--version").output().is_err() {
+        not_tested("completions", &format!("{name} is not installed"));
+        return None;
     }
     let program = seat.command(&[]).get_program().to_owned();
     let folder = std::path::Path::new(&program).parent().unwrap().to_owned();
-    let script = "source <(greenroom completions bash); COMP_WORDS=(greenroom workflows run ech); \
+    let mut command = Command::new(name);
+    command.args(options).args(["-c", line]);
+    let path = std::env::var("PATH").unwrap();
+    command.env("PATH", format!("{}:{path}", folder.display()));
+    command.env("GREENROOM_SERVER", seat.url());
+    let ran = seat.end(command);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    Some(ran.stdout)
+}
+
+#[test]
+fn bash_reads_its_script() {
+    let seat = Seat::new();
+    let line = "source <(greenroom completions bash); COMP_WORDS=(greenroom workflows run ech); \
         COMP_CWORD=3; COMP_TYPE=9; $(complete -p greenroom | sed 's/.*-F \\([^ ]*\\).*/\\1/') greenroom ech run; \
         echo \"${COMPREPLY[@]}\"";
-    let mut bash = Command::new("bash");
-    bash.args(["--noprofile", "--norc", "-c", script]);
-    let path = std::env::var("PATH").unwrap();
-    bash.env("PATH", format!("{}:{path}", folder.display())).env("GREENROOM_SERVER", seat.url());
-    let ran = seat.end(bash);
-    assert_eq!(ran.stdout.trim(), "echo", "{ran:?}");
+    let Some(completed) = shell(&seat, &["bash", "--noprofile", "--norc"], line) else { return };
+    assert_eq!(completed.trim(), "echo");
+}
+
+#[test]
+fn zsh_completes_with_the_script_in_its_path_at_the_first_request() {
+    let seat = Seat::new();
+    let folder = tempfile::tempdir().unwrap();
+    let line = "greenroom completions zsh > _greenroom; fpath=($PWD); \
+        autoload -Uz _greenroom; compdef() { :; }; _describe() { print -l -- ${(P)@[-1]}; }; \
+        words=(greenroom workflows run ech); CURRENT=4; _greenroom";
+    let line = format!("cd {}; {line}", folder.path().display());
+    let Some(completed) = shell(&seat, &["zsh", "-f"], &line) else { return };
+    assert_eq!(completed.trim(), "echo");
+}
+
+#[test]
+fn fish_reads_its_script() {
+    let seat = Seat::new();
+    let line = "greenroom completions fish | source; complete -C 'greenroom workflows run ech'";
+    let Some(completed) = shell(&seat, &["fish", "--no-config"], line) else { return };
+    assert_eq!(completed.trim(), "echo");
 }
 
 #[test]

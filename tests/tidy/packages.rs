@@ -1,0 +1,54 @@
+//! Rules for the packages of the crates: files that a build reads are in them.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::{read, sources};
+
+/// Resolves `..` of a path in the repository.
+fn resolved(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+#[test]
+fn the_package_of_the_server_has_what_its_build_reads() {
+    let manifest: toml::Table = read("Cargo.toml").parse().unwrap();
+    let included = manifest["package"]["include"].as_array().unwrap();
+    let included: Vec<_> = included.iter().map(|it| it.as_str().unwrap()).collect();
+    assert!(included.contains(&"/console/dist") && included.contains(&"/build.rs"));
+    let mut seen = 0;
+    for source in sources().iter().filter(|it| it.is_under(&["src"]) && !it.is_test()) {
+        let mut rest = source.text.split("mod tests {").next().unwrap_or_default();
+        while let Some((_, after)) = rest.split_once("include_") {
+            rest = after;
+            let Some((_, name)) = after.split_once("!(\"").filter(|(kind, _)| kind.len() < 8)
+            else {
+                continue;
+            };
+            let name = name.split('"').next().unwrap_or_default();
+            let file = resolved(&Path::new(&source.path).parent().unwrap().join(name));
+            assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(&file).is_file(), "{file:?}");
+            let is_in = |place: &&str| file.starts_with(place.trim_start_matches('/'));
+            assert!(included.iter().any(is_in), "{}: {file:?} is not in the package", source.path);
+            seen += 1;
+        }
+    }
+    assert!(seen > 8, "the files have moved");
+}
+
+#[test]
+fn crates_of_the_workspace_are_named_with_their_versions() {
+    let manifest: toml::Table = read("Cargo.toml").parse().unwrap();
+    let version = &manifest["workspace"]["package"]["version"];
+    let named = [&manifest["workspace"]["dependencies"], &manifest["dependencies"]];
+    let named = named.into_iter().flat_map(|it| it.as_table().unwrap());
+    for (name, dependency) in named.filter(|(_, it)| it.get("path").is_some()) {
+        assert_eq!(dependency.get("version"), Some(version), "{name}");
+    }
+}
