@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::CONFIG_FILE;
+use super::client::plain;
 
 /// Text of the configuration.
 const CONFIG: &str = include_str!("init/config.toml");
@@ -20,18 +21,20 @@ pub(super) struct Options {
 /// Writes the configuration, and returns what to do next. An existing one is never overwritten.
 pub(super) fn init(Options { folder }: &Options) -> Result<Vec<String>, String> {
     let file = folder.join(CONFIG_FILE);
+    // a name may have control characters, which would change what a terminal shows
+    let shown = |path: &Path| plain(&path.display().to_string());
     write_new(folder, &file).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => format!(
             "greenroom: {} exists already and stays as it is; name another folder: greenroom init \
              FOLDER",
-            file.display()
+            shown(&file)
         ),
-        _ => format!("greenroom: {} cannot be written: {error}", file.display()),
+        _ => format!("greenroom: {} cannot be written: {error}", shown(&file)),
     })?;
-    let enter = (folder != Path::new(".")).then(|| format!("  cd {}", folder.display()));
+    let enter = (folder != Path::new(".")).then(|| format!("  cd {}", shown(folder)));
     let next =
         ["  greenroom check    finds mistakes in it", "  greenroom          starts the server"];
-    let lines = [format!("{}: an agent, a tool and a workflow. Next:", file.display())];
+    let lines = [format!("{}: an agent, a tool and a workflow. Next:", shown(&file))];
     Ok(lines.into_iter().chain(enter).chain(next.map(str::to_owned)).collect())
 }
 
@@ -69,6 +72,13 @@ mod tests {
         let refusal = init(&options).unwrap_err();
         assert!(refusal.contains("exists already and stays as it is"), "{refusal}");
         assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+    }
+
+    #[test]
+    fn the_name_of_a_folder_does_not_reach_the_terminal_raw() {
+        let directory = tempfile::tempdir().unwrap();
+        let lines = init(&Options { folder: directory.path().join("a\u{1b}[2J") }).unwrap();
+        assert!(lines[1].ends_with("/a\\u{1b}[2J"), "{lines:?}");
     }
 
     #[test]
