@@ -59,6 +59,8 @@ pub struct Arguments {
     /// Level of the console log, or levels by module as in `warn,greenroom=debug`.
     #[arg(long, global = true, value_name = "FILTER", default_value = "info")]
     log: String,
+    #[command(flatten)]
+    leading: client::Leading,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
@@ -102,6 +104,13 @@ enum Command {
     Client(Box<client::Command>),
 }
 
+impl Command {
+    /// Returns true for commands that call a running server, as named by the user.
+    fn calls_a_server(&self) -> bool {
+        matches!(self, Self::Client(_))
+    }
+}
+
 impl Arguments {
     /// Returns an option that overrides the configuration, which only a server has.
     fn overriding(&self) -> Option<&'static str> {
@@ -139,7 +148,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(u8::try_from(refusal.exit_code()).unwrap_or(2));
         }
     };
-    match arguments.command.as_ref().unwrap_or(&Command::Serve) {
+    let command = arguments.command.as_ref().unwrap_or(&Command::Serve);
+    if let (Some(option), false) = (arguments.leading.given(), command.calls_a_server()) {
+        return client::refuse_leading(option);
+    }
+    match command {
         Command::Serve => {
             // flush the log before the exit; the terminal may be closed
             let exit = serve(&arguments, &mut logs::screen());
@@ -169,7 +182,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Store(command) => store::run(&arguments, command),
         Command::Client(command) => match arguments.overriding() {
             Some(option) => client::refuse(option),
-            None => client::run(command),
+            None => client::run(command, &arguments.leading),
         },
     }
 }

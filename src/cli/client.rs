@@ -2,6 +2,7 @@
 
 mod agents;
 mod api;
+mod attempts;
 mod bench;
 mod complete;
 mod events;
@@ -24,6 +25,7 @@ mod text;
 mod tools;
 mod top;
 mod traces;
+mod wait;
 mod workflows;
 
 use std::ffi::OsString;
@@ -35,8 +37,10 @@ use clap_complete::CompleteEnv;
 
 pub(super) use self::exit::quoted;
 use self::exit::{Exit, Failure};
+use self::screen::Form;
 use self::session::Session;
 pub(super) use self::session::duration_of;
+pub(super) use self::settings::Leading;
 use self::settings::Options;
 pub(super) use self::text::{compact, plain, pretty};
 use super::Arguments;
@@ -88,63 +92,82 @@ pub(super) fn complete(arguments: &[OsString]) -> bool {
 }
 
 /// Runs a command. Prints its result to stdout, problems to stderr.
-pub(super) fn run(command: &Command) -> ExitCode {
-    finish(start(command))
+pub(super) fn run(command: &Command, leading: &Leading) -> ExitCode {
+    let options = command.options().map(|options| options.behind(leading)).unwrap_or_default();
+    finish(start(command, &options), options.form())
 }
 
 /// Refuses a command because of an option of the server.
 pub(super) fn refuse(option: &str) -> ExitCode {
     let refusal = Failure::usage(format!("{option} is for the server itself"));
-    finish(Err(refusal.advise("name the server to call with --server URL")))
+    finish(Err(refusal.advise("name the server to call with --server URL")), Form::Table)
+}
+
+/// Refuses a command of the server because of an option of commands that call one.
+pub(super) fn refuse_leading(option: &str) -> ExitCode {
+    let refusal = Failure::usage(format!("{option} is for commands that call a server"));
+    let advice = "`greenroom --help` lists them; a server itself has --config, --host and --port";
+    finish(Err(refusal.advise(advice)), Form::Table)
 }
 
 /// Prints a failure and returns the exit code.
-fn finish(done: Result<Exit, Failure>) -> ExitCode {
+fn finish(done: Result<Exit, Failure>, form: Form) -> ExitCode {
     match done {
         Ok(exit) => exit.into(),
         Err(failure) => {
             if !failure.is_silent() {
                 // a closed terminal must not change the exit code
-                let _ = writeln!(io::stderr(), "{failure}");
+                let _ = match form {
+                    Form::Table => writeln!(io::stderr(), "{failure}"),
+                    Form::Json | Form::Jsonl => writeln!(io::stderr(), "{}", failure.to_json()),
+                };
             }
             failure.exit.into()
         }
     }
 }
 
-fn start(command: &Command) -> Result<Exit, Failure> {
+fn start(command: &Command, options: &Options) -> Result<Exit, Failure> {
     // one thread is enough: nothing here computes
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let done = runtime.block_on(dispatch(command));
+    let done = runtime.block_on(dispatch(command, options));
     // a thread that waits for a line of stdin must not keep the process
     runtime.shutdown_background();
     done
 }
 
-async fn dispatch(command: &Command) -> Result<Exit, Failure> {
+impl Command {
+    /// Returns the options about the server and the output, of commands that have them.
+    fn options(&self) -> Option<&Options> {
+        match self {
+            Self::Workflows(group) => Some(&group.options),
+            Self::Executions(group) => Some(&group.options),
+            Self::Inbox(group) => Some(&group.options),
+            Self::Agents(group) => Some(&group.options),
+            Self::Logs(logs) => Some(&logs.options),
+            Self::Traces(group) => Some(&group.options),
+            Self::Tools(group) => Some(&group.options),
+            Self::Top(top) => Some(&top.options),
+            Self::Bench(bench) => Some(&bench.options),
+            Self::Profile(group) => Some(&group.options),
+            Self::Completions(_) | Self::Man(_) => None,
+        }
+    }
+}
+
+async fn dispatch(command: &Command, options: &Options) -> Result<Exit, Failure> {
+    let open = || Session::open(options);
     match command {
-        Command::Workflows(Group { options, action }) => {
-            workflows::run(&Session::open(options)?, action).await
-        }
-        Command::Executions(Group { options, action }) => {
-            executions::run(&Session::open(options)?, action).await
-        }
-        Command::Inbox(Group { options, action }) => {
-            inbox::run(&Session::open(options)?, action).await
-        }
-        Command::Agents(Group { options, action }) => {
-            agents::run(&Session::open(options)?, action).await
-        }
-        Command::Logs(logs) => logs::run(&Session::open(&logs.options)?, logs).await,
-        Command::Traces(Group { options, action }) => {
-            traces::run(&Session::open(options)?, action).await
-        }
-        Command::Tools(Group { options, action }) => {
-            tools::run(&Session::open(options)?, action).await
-        }
-        Command::Top(top) => top::run(&Session::open(&top.options)?, top).await,
-        Command::Bench(bench) => bench::run(&Session::open(&bench.options)?, bench).await,
-        Command::Profile(Group { options, action }) => profile::run(options, action).await,
+        Command::Workflows(group) => workflows::run(&open()?, &group.action).await,
+        Command::Executions(group) => executions::run(&open()?, &group.action).await,
+        Command::Inbox(group) => inbox::run(&open()?, &group.action).await,
+        Command::Agents(group) => agents::run(&open()?, &group.action).await,
+        Command::Logs(logs) => logs::run(&open()?, logs).await,
+        Command::Traces(group) => traces::run(&open()?, &group.action).await,
+        Command::Tools(group) => tools::run(&open()?, &group.action).await,
+        Command::Top(top) => top::run(&open()?, top).await,
+        Command::Bench(bench) => bench::run(&open()?, bench).await,
+        Command::Profile(group) => profile::run(options, &group.action).await,
         Command::Completions(options) => complete::script(options),
         Command::Man(options) => complete::man(options),
     }

@@ -1,12 +1,17 @@
 //! `greenroom healthcheck`: whether the configured server answers, for containers without `curl`.
 
+use std::fs::Metadata;
 use std::net::IpAddr;
+use std::os::unix::fs::FileTypeExt as _;
 use std::time::Duration;
 
-use super::{Arguments, read};
+use super::{Arguments, CONFIG_FILE, read};
 use crate::app;
 use crate::config::{Config, ConfigProblem};
 use crate::http_client;
+
+/// Most bytes of an answer that are read; those of the server have one short line.
+const LINE_BYTES_MAX: usize = 4 << 10;
 
 /// Options of `healthcheck`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Args)]
@@ -35,7 +40,16 @@ pub(super) fn ask(arguments: &Arguments, options: Options) -> Result<String, Str
 
 /// Loads the configuration, for the address. Without a file it is the default one.
 fn config(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
-    if arguments.has_default_file() { read(arguments) } else { Ok(Config::default()) }
+    if !arguments.has_default_file() {
+        return Ok(Config::default());
+    }
+    let file = arguments.config_file();
+    // to open a pipe would wait for a writer, without a limit
+    let is_pipe = |data: Metadata| data.file_type().is_fifo();
+    if arguments.config.is_none() && file.metadata().is_ok_and(is_pipe) {
+        return Err(vec![ConfigProblem::of_file(CONFIG_FILE, "this is a pipe, not a file")]);
+    }
+    read(arguments)
 }
 
 /// Returns the address at which this machine reaches a server that listens at `host`.
@@ -48,24 +62,64 @@ pub(super) fn reachable(host: &str) -> String {
     }
 }
 
-/// Returns the first line of the answer of a server on this machine, or why there is none.
+/// Returns the first line of the answer of a server on this machine, or why there is none. The limit is one of the whole request, whatever
+/// comes: a server that never ends its answer has not answered.
 pub(super) async fn answer_of(url: &str, timeout: Duration) -> Result<String, String> {
+    let late = |_elapsed| Err("does not answer in time".to_owned());
+    tokio::time::timeout(timeout, line_of(url)).await.unwrap_or_else(late)
+}
+
+async fn line_of(url: &str) -> Result<String, String> {
     // the server is on this machine: a proxy would not reach it
-    let client = http_client::builder().no_proxy().timeout(timeout).build();
+    let client = http_client::builder().no_proxy().build();
     let client = client.map_err(|error| format!("cannot be asked: {error}"))?;
-    let answer = client.get(url).send().await.map_err(|error| {
-        let why = if error.is_timeout() { "in time" } else { "" };
-        format!("does not answer {why}").trim_end().to_owned()
-    })?;
+    let mut answer = client.get(url).send().await.map_err(|_| "does not answer".to_owned())?;
     let status = answer.status();
-    let text = answer.text().await.unwrap_or_default();
-    let text = text.lines().next().unwrap_or_default();
-    if status.is_success() { Ok(text.to_owned()) } else { Err(format!("answers {status}: {text}")) }
+    let mut text = Vec::new();
+    while let Ok(Some(part)) = answer.chunk().await {
+        text.extend_from_slice(&part);
+        if text.contains(&b'\n') || text.len() > LINE_BYTES_MAX {
+            break;
+        }
+    }
+    text.truncate(LINE_BYTES_MAX);
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().next().unwrap_or_default();
+    let line: String = line.chars().filter(|c| !c.is_control()).collect();
+    if status.is_success() { Ok(line) } else { Err(format!("answers {status}: {line}")) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Returns the URL of a server that sends `begin`, and then `rest` without an end.
+    fn endless(begin: &'static str, rest: &'static str) -> String {
+        use std::io::{Read as _, Write as _};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/livez", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 4096]).unwrap();
+            stream.write_all(begin.as_bytes()).unwrap();
+            while stream.write_all(rest.as_bytes()).is_ok() {}
+        });
+        url
+    }
+
+    #[test]
+    fn an_answer_without_an_end_is_not_waited_for() {
+        let asked = |begin, rest| {
+            let url = endless(begin, rest);
+            app::block_on(answer_of(&url, Duration::from_secs(2)))
+        };
+        let late = Err("does not answer in time".to_owned());
+        assert_eq!(asked("", "HTTP/1.1 100 Continue\r\n\r\n"), late);
+        let line = asked("HTTP/1.1 200 OK\r\n\r\nok\n", "garbage");
+        assert_eq!(line, Ok("ok".to_owned()));
+        let garbage = asked("HTTP/1.1 200 OK\r\n\r\n", "garbage").unwrap();
+        assert_eq!(garbage.len(), LINE_BYTES_MAX);
+    }
 
     #[test]
     fn an_address_for_all_interfaces_is_asked_at_the_loopback() {

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use super::client::plain;
 use super::{CONFIG_FILE, schema};
 
 /// Text of the configuration.
@@ -24,6 +25,8 @@ pub(super) struct Options {
 /// never overwritten, nor is a file in the place of the schema that is something else.
 pub(super) fn init(Options { folder }: &Options) -> Result<Vec<String>, String> {
     let (file, described) = (folder.join(CONFIG_FILE), folder.join(SCHEMA_FILE));
+    // a name may have control characters, which would change what a terminal shows
+    let shown = |path: &Path| plain(&path.display().to_string());
     if !file.exists() {
         schema::may_write(&described)?;
     }
@@ -31,15 +34,15 @@ pub(super) fn init(Options { folder }: &Options) -> Result<Vec<String>, String> 
         io::ErrorKind::AlreadyExists => format!(
             "greenroom: {} exists already and stays as it is; name another folder: greenroom init \
              FOLDER",
-            file.display()
+            shown(&file)
         ),
-        _ => format!("greenroom: {} cannot be written: {error}", file.display()),
+        _ => format!("greenroom: {} cannot be written: {error}", shown(&file)),
     })?;
     schema::write(&described).inspect_err(|_| drop(fs::remove_file(&file)))?;
-    let enter = (folder != Path::new(".")).then(|| format!("  cd {}", folder.display()));
+    let enter = (folder != Path::new(".")).then(|| format!("  cd {}", shown(folder)));
     let next =
         ["  greenroom check    finds mistakes in it", "  greenroom          starts the server"];
-    let lines = [format!("{}: an agent, a tool and a workflow. Next:", file.display())];
+    let lines = [format!("{}: an agent, a tool and a workflow. Next:", shown(&file))];
     Ok(lines.into_iter().chain(enter).chain(next.map(str::to_owned)).collect())
 }
 
@@ -97,6 +100,13 @@ mod tests {
         // one of an earlier configuration is replaced
         fs::remove_file(at("new").join(CONFIG_FILE)).unwrap();
         init(&Options { folder: at("new") }).unwrap();
+    }
+
+    #[test]
+    fn the_name_of_a_folder_does_not_reach_the_terminal_raw() {
+        let directory = tempfile::tempdir().unwrap();
+        let lines = init(&Options { folder: directory.path().join("a\u{1b}[2J") }).unwrap();
+        assert!(lines[1].ends_with("/a\\u{1b}[2J"), "{lines:?}");
     }
 
     #[test]

@@ -1,7 +1,11 @@
 //! `greenroom agents`: asking agents, once or in a conversation.
 
+mod approve;
 mod chat;
 mod generation;
+mod settle;
+
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -10,7 +14,7 @@ use super::api::Call;
 use super::complete;
 use super::exit::{Exit, Failure};
 use super::screen::{Form, fields};
-use super::session::{Session, json_of, put_text, stdin};
+use super::session::{Session, attended, duration_of, json_of, put_text, stdin};
 use super::text::{cell, items, plain_lines, pretty, text};
 
 /// Actions on agents.
@@ -39,12 +43,23 @@ pub(in crate::cli) enum Action {
         #[command(flatten)]
         memory: Memory,
     },
+    /// Waits for the answer of a generation that waited for a person, and prints it.
+    Watch {
+        /// Id of the agent.
+        #[arg(add = complete::agents())]
+        agent: String,
+        /// Id of the generation.
+        generation: String,
+        /// Stop watching after this time, as 30s or 5m, with exit code 124.
+        #[arg(long, value_name = "DURATION", value_parser = duration_of)]
+        timeout: Option<Duration>,
+    },
     /// Asks an agent for an object that fits a JSON Schema.
     Object {
         #[command(flatten)]
         prompt: Prompt,
         /// The schema: JSON, @FILE, or - for stdin.
-        #[arg(short, long, value_name = "JSON")]
+        #[arg(short, long, value_name = "JSON", add = complete::json_files())]
         schema: String,
         #[command(flatten)]
         memory: Memory,
@@ -59,6 +74,9 @@ pub(in crate::cli) struct Prompt {
     id: String,
     /// The message, or - for stdin.
     text: String,
+    /// Stop the answer after this time, as 30s or 5m, with exit code 124.
+    #[arg(long, value_name = "DURATION", value_parser = duration_of)]
+    timeout: Option<Duration>,
 }
 
 /// Conversation and user of a message.
@@ -74,7 +92,13 @@ pub(in crate::cli) struct Memory {
 
 impl Prompt {
     fn text(&self) -> Result<String, Failure> {
-        if self.text == "-" { Ok(stdin()?) } else { Ok(self.text.clone()) }
+        if self.text != "-" {
+            return Ok(self.text.clone());
+        }
+        let mut text = stdin().map_err(|why| Failure::usage(format!("stdin: {why}")))?;
+        // the end of the last line is that of the file, not of what is asked
+        text.truncate(text.trim_end_matches(['\r', '\n']).len());
+        Ok(text)
     }
 }
 
@@ -83,6 +107,13 @@ impl Memory {
     fn options(&self) -> Value {
         let mut options = json!({});
         put_text(&mut options, "conversationId", self.conversation.as_ref());
+        put_text(&mut options, "userId", self.user.as_ref());
+        options
+    }
+
+    /// Returns `options` of an answer.
+    fn caller(&self) -> Value {
+        let mut options = json!({});
         put_text(&mut options, "userId", self.user.as_ref());
         options
     }
@@ -99,6 +130,9 @@ pub(super) async fn run(session: &Session, action: &Action) -> Result<Exit, Fail
         }
         Action::Run { prompt, memory } => ask(session, prompt, memory).await,
         Action::Chat { id, memory } => chat::run(session, id, memory).await,
+        Action::Watch { agent, generation, timeout } => {
+            settle::watch(session, agent, generation, *timeout).await
+        }
         Action::Object { prompt, schema, memory } => object(session, prompt, schema, memory).await,
     }
 }
@@ -143,21 +177,30 @@ async fn ask(session: &Session, prompt: &Prompt, memory: &Memory) -> Result<Exit
     let body = json!({ "input": prompt.text()?, "options": memory.options() });
     if session.screen.form == Form::Json {
         let path = ["agents", prompt.id.as_str(), "text"];
-        let answer = session.api.data(Call::post(&path, &body).long()).await?;
+        // the server cancels an answer whose client disconnects
+        let asking = session.api.data(Call::post(&path, &body).long());
+        let answer = attended(asking, prompt.timeout, stopped).await?;
         session.screen.value(&answer, |_| Vec::new())?;
         return if text(&answer, "status") == "suspended" {
-            Err(generation::waiting(items(&answer, "asks")))
+            let id = text(&answer, "generationId");
+            Err(generation::waiting(&prompt.id, id, items(&answer, "asks")))
         } else {
             Ok(Exit::Ok)
         };
     }
-    match generate(session, &prompt.id, &body).await? {
+    match generate(session, &prompt.id, &body, prompt.timeout).await? {
         Outcome::Answered { .. } => Ok(Exit::Ok),
-        Outcome::Waiting(asks) => Err(generation::waiting(&asks)),
-        Outcome::Stopped => {
-            Err(Failure::new(Exit::Interrupted, "interrupted; the answer is stopped"))
+        Outcome::Waiting { generation, asks } => {
+            Err(generation::waiting(&prompt.id, &generation, &asks))
         }
+        Outcome::Stopped(exit) => Err(stopped(exit)),
     }
+}
+
+/// Returns the failure of a command that no longer waits for an answer.
+fn stopped(exit: Exit) -> Failure {
+    let why = if exit == Exit::Timeout { "time is over" } else { "interrupted" };
+    Failure::new(exit, format!("{why}; the answer is stopped"))
 }
 
 async fn object(
@@ -169,13 +212,15 @@ async fn object(
     let schema = json_of("--schema", schema)?;
     let body = json!({ "input": prompt.text()?, "schema": schema, "options": memory.options() });
     let path = ["agents", prompt.id.as_str(), "object"];
-    let reply = session.api.reply(Call::post(&path, &body).long()).await?;
+    let asking = session.api.reply(Call::post(&path, &body).long());
+    let reply = attended(asking, prompt.timeout, stopped).await?;
     let object = &reply.body["data"];
     // an object may have these members itself; what waits has its id in a header as well
     let is_waiting = object["object"].is_null() && text(object, "status") == "suspended";
     session.screen.value(object, |it| vec![plain_lines(&pretty(it))])?;
     if is_waiting && object["asks"].is_array() {
-        return Err(generation::waiting(items(object, "asks")));
+        let id = text(object, "generationId");
+        return Err(generation::waiting(&prompt.id, id, items(object, "asks")));
     }
     Ok(Exit::Ok)
 }

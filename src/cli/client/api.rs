@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::exit::{Exit, Failure};
 use super::refusal::{Reply, refusal_of};
 use super::settings::{SERVER, Target};
+use super::sse::Events;
 use crate::http_client::{HttpClient, builder};
 
 /// Time in which a connection is made.
@@ -17,6 +18,16 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time in which a request is answered that waits for no execution and no agent.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Limits of time.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    answer: Duration,
+    silence: Duration,
+}
+
+/// Time in which a stream has to bring something: a server sends a heartbeat every 15 seconds.
+const SILENCE_MAX: Duration = Duration::from_secs(120);
 
 /// Maximum size of an answer: states with large values are the largest that a server returns.
 const BODY_BYTES_MAX: usize = 256 << 20;
@@ -26,6 +37,18 @@ const BODY_BYTES_MAX: usize = 256 << 20;
 pub(super) struct Api {
     http: HttpClient,
     target: Target,
+    limits: Limits,
+}
+
+/// Kind of answer that a request waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Awaits {
+    /// The whole answer, which comes within [`ANSWER_TIMEOUT`].
+    Answer,
+    /// A stream: its begin comes within [`ANSWER_TIMEOUT`].
+    Stream,
+    /// The end of an execution, a tool or an agent, which has no limit.
+    Work,
 }
 
 /// A request.
@@ -36,14 +59,14 @@ pub(super) struct Call<'a> {
     query: &'a [(&'a str, &'a str)],
     headers: &'a [(&'a str, &'a str)],
     body: Option<&'a Value>,
-    is_long: bool,
+    awaits: Awaits,
 }
 
 impl<'a> Call<'a> {
     /// Reads something.
     pub(super) fn get(path: &'a [&'a str]) -> Self {
         let (query, headers) = (&[], &[]);
-        Self { method: Method::GET, path, query, headers, body: None, is_long: false }
+        Self { method: Method::GET, path, query, headers, body: None, awaits: Awaits::Answer }
     }
 
     /// Changes something.
@@ -61,7 +84,12 @@ impl<'a> Call<'a> {
 
     /// Waits for the answer without a limit: until an execution or an agent has ended.
     pub(super) fn long(self) -> Self {
-        Self { is_long: true, ..self }
+        Self { awaits: Awaits::Work, ..self }
+    }
+
+    /// Waits for the begin of a stream, which may last.
+    pub(super) fn stream(self) -> Self {
+        Self { awaits: Awaits::Stream, ..self }
     }
 }
 
@@ -77,7 +105,8 @@ impl Api {
             if is_near { client.no_proxy() } else { client }
         });
         let http = http.map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
-        Ok(Self { http, target })
+        let limits = Limits { answer: ANSWER_TIMEOUT, silence: SILENCE_MAX };
+        Ok(Self { http, target, limits })
     }
 
     /// Returns the URL of the server.
@@ -116,6 +145,18 @@ impl Api {
         Err(self.refused(&self.read(response).await?))
     }
 
+    /// Sends a request for a stream of events.
+    pub(super) async fn events(&self, call: Call<'_>) -> Result<(u16, Events), Failure> {
+        let response = self.open(call.stream()).await?;
+        let status = response.status().as_u16();
+        Ok((status, Events::of(response, self.limits.silence)))
+    }
+
+    /// Returns the time in which a stream has to bring something.
+    pub(super) fn silence(&self) -> Duration {
+        self.limits.silence
+    }
+
     /// Returns a refusal as a failure.
     pub(super) fn refused(&self, reply: &Reply) -> Failure {
         refusal_of(reply, self.target.token.is_some())
@@ -123,7 +164,14 @@ impl Api {
 
     async fn send(&self, call: Call<'_>) -> Result<Response, Failure> {
         let request = self.request(&call)?;
-        self.http.send(request).await.map_err(|error| self.unreachable(&error))
+        let sending = self.http.send(request);
+        let sent = match call.awaits {
+            Awaits::Work => sending.await,
+            Awaits::Answer | Awaits::Stream => tokio::time::timeout(self.limits.answer, sending)
+                .await
+                .map_err(|_elapsed| self.silent())?,
+        };
+        sent.map_err(|error| self.unreachable(&error))
     }
 
     /// Reads an answer, which is JSON or empty; a refusal has its text.
@@ -158,8 +206,8 @@ impl Api {
     fn request(&self, call: &Call<'_>) -> Result<RequestBuilder, Failure> {
         let url = self.url(call.path, call.query)?;
         let mut request = self.http.request(call.method.clone(), url);
-        if !call.is_long {
-            request = request.timeout(ANSWER_TIMEOUT);
+        if call.awaits == Awaits::Answer {
+            request = request.timeout(self.limits.answer);
         }
         for (name, value) in call.headers {
             request = request.header(*name, *value);
@@ -195,11 +243,7 @@ impl Api {
             return Failure::usage("the token or another value cannot be sent in a header");
         }
         if error.is_timeout() {
-            return Failure::new(Exit::Timeout, format!("{server} does not answer"))
-                .transient(true)
-                .advise(
-                    "see its log and /readyz; a request that changes something may have arrived",
-                );
+            return self.silent();
         }
         let first: &(dyn std::error::Error + 'static) = error;
         let causes = std::iter::successors(Some(first), |error| error.source());
@@ -208,6 +252,13 @@ impl Api {
         Failure::new(Exit::Failed, message).transient(true).advise(format!(
             "start a server with `greenroom serve`, or name another one with --server or {SERVER}"
         ))
+    }
+
+    /// Returns the failure of a request that was not answered in time.
+    fn silent(&self) -> Failure {
+        Failure::new(Exit::Timeout, format!("{} does not answer", self.server()))
+            .transient(true)
+            .advise("see its log and /readyz; a request that changes something may have arrived")
     }
 
     /// Returns the failure of an answer that no server of this kind gives.
@@ -250,6 +301,38 @@ mod tests {
         for id in ["", ".", ".."] {
             let refused = api("http://x").url(&["workflows", id], &[]).unwrap_err();
             assert_eq!(refused.exit, Exit::Usage, "{id:?}");
+        }
+    }
+
+    /// Returns the URL of a server that accepts connections, and sends `answer` again and again.
+    fn mute(answer: &'static str) -> String {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                std::thread::spawn(move || {
+                    use std::io::{Read as _, Write as _};
+                    let _ = stream.read(&mut [0; 4096]).unwrap();
+                    while !answer.is_empty() && stream.write_all(answer.as_bytes()).is_ok() {}
+                    std::thread::park();
+                });
+            }
+        });
+        url
+    }
+
+    #[tokio::test]
+    async fn a_server_that_says_nothing_is_not_waited_for() {
+        let soon = Duration::from_millis(50);
+        for answer in ["", "HTTP/1.1 100 Continue\r\n\r\n"] {
+            let limits = Limits { answer: soon, silence: soon };
+            let api = Api { limits, ..api(&mute(answer)) };
+            for call in [Call::get(&["agents"]), Call::get(&["ws", "logs"]).stream()] {
+                let failure = api.open(call).await.unwrap_err();
+                assert_eq!(failure.exit, Exit::Timeout, "{answer}: {failure}");
+                assert!(failure.is_transient());
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! Shell completions, which ask the server for its ids, and man pages.
 
+mod words;
+
 use std::ffi::OsStr;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -15,6 +17,11 @@ use super::exit::{Exit, Failure, quoted};
 use super::settings::{Options, Target};
 use super::text::text;
 use crate::cli::Arguments;
+
+pub(super) use self::words::{json_files, profiles, steps};
+
+/// Has bash take ids such as `orders:7`, URLs and `@FILE` as one word each.
+const BASH_WORDS: &str = "COMP_WORDBREAKS=${COMP_WORDBREAKS//[:@]/}\n";
 
 /// Environment variable by which a shell asks for completions.
 pub(in crate::cli) const ASKED: &str = "GREENROOM_COMPLETE";
@@ -63,7 +70,10 @@ pub(super) fn script(options: &Completions) -> Result<Exit, Failure> {
         Shell::Zsh => "zsh",
         Shell::Fish => "fish",
     };
-    let mut script = Vec::new();
+    let mut script = match options.shell {
+        Shell::Bash => BASH_WORDS.as_bytes().to_vec(),
+        Shell::Zsh | Shell::Fish => Vec::new(),
+    };
     let name = "greenroom";
     if let Some(shell) = Shells::builtins().completer(shell) {
         shell.write_registration(ASKED, name, name, name, &mut script)?;
@@ -153,6 +163,11 @@ pub(super) fn traces() -> ArgValueCompleter {
 /// Maximum number of ids that a shell gets.
 const CANDIDATES_MAX: usize = 1_000;
 
+/// Returns true for an id, or several in a path.
+fn is_word(word: &str) -> bool {
+    word.split('/').all(is_safe)
+}
+
 /// Returns true if a shell reads an id as a word and nothing else: as control characters, it could
 /// run a part of it.
 fn is_safe(id: &str) -> bool {
@@ -168,9 +183,14 @@ fn ids(list: List) -> ArgValueCompleter {
         let found = read(list.path, query.as_slice()).unwrap_or_default();
         let items = if list.member.is_empty() { &found } else { &found[list.member] };
         let items = items.as_array().map_or(&[][..], Vec::as_slice).iter();
-        let ids = items.map(|item| text(item, list.id)).filter(|id| id.starts_with(&*current));
-        ids.filter(|id| is_safe(id)).take(CANDIDATES_MAX).map(CompletionCandidate::new).collect()
+        begins(items.map(|item| text(item, list.id)), &current)
     })
+}
+
+/// Returns the words that begin like this one, if a shell can have them.
+fn begins<'a>(words: impl Iterator<Item = &'a str>, current: &str) -> Vec<CompletionCandidate> {
+    let words = words.filter(|word| word.starts_with(current));
+    words.filter(|word| is_word(word)).take(CANDIDATES_MAX).map(CompletionCandidate::new).collect()
 }
 
 /// Reads a list, if the server gives it in time. Nothing is printed: it would stand in the prompt.

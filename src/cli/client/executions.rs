@@ -1,7 +1,9 @@
 //! `greenroom executions`: finding, following and moving executions.
 
+mod bulk;
 mod explain;
 mod find;
+mod resume;
 mod state;
 
 use std::time::Duration;
@@ -10,12 +12,12 @@ use clap::builder::PossibleValuesParser;
 use greenroom_actors::ports::store::Status;
 use serde_json::{Value, json};
 
-use super::api::Call;
+use super::api::{Api, Call};
 use super::complete;
 use super::events::painted;
 use super::exit::{Exit, Failure};
-use super::follow::{Located, begun, conclude, follow, report};
-use super::session::{Session, attended, duration_of, put_json, put_text};
+use super::follow::{Located, conclude, follow};
+use super::session::{Session, attended, duration_of, put_text};
 use super::show::Show;
 use super::text::{cell, plain, text};
 
@@ -40,11 +42,13 @@ pub(in crate::cli) enum Action {
     /// Pauses it: running steps finish, and none starts.
     Suspend(Reason),
     /// Continues it: lifts a pause, or answers a step that waits.
-    Resume(Resume),
+    Resume(resume::Resume),
     /// Ends it for good.
     Cancel(Reason),
     /// Starts a new execution from the middle of this one, and waits until that ends or waits.
-    Replay(Replay),
+    Replay(resume::Replay),
+    /// Gives one command to many executions, which filters select.
+    Bulk(bulk::Bulk),
     /// Lists its recorded events.
     Events {
         #[command(flatten)]
@@ -74,6 +78,16 @@ pub(in crate::cli) struct Which {
 /// Filters of the list.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub(in crate::cli) struct Filters {
+    #[command(flatten)]
+    selection: Selection,
+    /// Most executions to list.
+    #[arg(short = 'n', long, default_value_t = 20)]
+    limit: usize,
+}
+
+/// Executions that filters select.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+pub(in crate::cli) struct Selection {
     /// Only of this workflow.
     #[arg(long, value_name = "ID", add = complete::workflows())]
     workflow: Option<String>,
@@ -89,6 +103,12 @@ pub(in crate::cli) struct Filters {
     /// Only those that began at this time or before.
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
+    /// Only those that ended at this time or later.
+    #[arg(long, value_name = "TIME")]
+    ended_from: Option<String>,
+    /// Only those that ended at this time or before.
+    #[arg(long, value_name = "TIME")]
+    ended_to: Option<String>,
     /// Only those whose failure has this text in its message.
     #[arg(long, value_name = "TEXT")]
     error: Option<String>,
@@ -98,9 +118,25 @@ pub(in crate::cli) struct Filters {
     /// Only those that a step of this execution started.
     #[arg(long, value_name = "ID")]
     parent: Option<String>,
-    /// Most executions to list.
-    #[arg(short = 'n', long, default_value_t = 20)]
-    limit: usize,
+}
+
+impl Selection {
+    /// Returns the parameters of a query; the workflow may be a part of the path instead.
+    fn query(&self, with_workflow: bool) -> Vec<(&'static str, &str)> {
+        let given = [
+            ("workflowId", self.workflow.as_deref().filter(|_| with_workflow)),
+            ("status", self.status.as_deref()),
+            ("userId", self.user.as_deref()),
+            ("from", self.from.as_deref()),
+            ("to", self.to.as_deref()),
+            ("endedFrom", self.ended_from.as_deref()),
+            ("endedTo", self.ended_to.as_deref()),
+            ("error", self.error.as_deref()),
+            ("replayOf", self.replay_of.as_deref()),
+            ("parentExecutionId", self.parent.as_deref()),
+        ];
+        given.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+    }
 }
 
 /// Options of `suspend` and `cancel`.
@@ -114,56 +150,6 @@ pub(in crate::cli) struct Reason {
     /// User who does it, if no token names one.
     #[arg(long, value_name = "ID")]
     user: Option<String>,
-}
-
-/// Options of `resume`.
-#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
-pub(in crate::cli) struct Resume {
-    #[command(flatten)]
-    which: Which,
-    /// Data for the step that waits: JSON, @FILE, or - for stdin.
-    #[arg(short, long, value_name = "JSON")]
-    data: Option<String>,
-    /// Id or path of the step, if several wait.
-    #[arg(long, value_name = "STEP")]
-    step: Option<String>,
-    /// Id of the suspension; refused if it no longer waits.
-    #[arg(long, value_name = "ID")]
-    suspension: Option<String>,
-    /// User who does it, if no token names one.
-    #[arg(long, value_name = "ID")]
-    user: Option<String>,
-    /// Takes effect once however often the command is repeated with this key.
-    #[arg(long, value_name = "KEY")]
-    idempotency_key: Option<String>,
-}
-
-/// Options of `replay`.
-#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
-pub(in crate::cli) struct Replay {
-    #[command(flatten)]
-    which: Which,
-    /// Step to begin with. Default: the one that failed.
-    #[arg(long, value_name = "STEP")]
-    step: Option<String>,
-    /// Run the workflow as it is configured now, not as the execution began with it.
-    #[arg(long)]
-    current: bool,
-    /// Data that resumes the step: JSON, @FILE, or - for stdin.
-    #[arg(short, long, value_name = "JSON")]
-    data: Option<String>,
-    /// Input in place of the recorded one: JSON, @FILE, or - for stdin.
-    #[arg(short, long, value_name = "JSON")]
-    input: Option<String>,
-    /// Id of the new execution.
-    #[arg(long, value_name = "ID")]
-    execution_id: Option<String>,
-    /// User who does it, if no token names one.
-    #[arg(long, value_name = "ID")]
-    user: Option<String>,
-    /// Takes effect once however often the command is repeated with this key.
-    #[arg(long, value_name = "KEY")]
-    idempotency_key: Option<String>,
 }
 
 /// Runs an action.
@@ -181,8 +167,9 @@ pub(super) async fn run(session: &Session, action: &Action) -> Result<Exit, Fail
             change(session, reason, "suspend", "pauses; running steps finish").await
         }
         Action::Cancel(reason) => change(session, reason, "cancel", "is cancelled").await,
-        Action::Resume(options) => resume(session, options).await,
-        Action::Replay(options) => replay(session, options).await,
+        Action::Resume(options) => resume::resume(session, options).await,
+        Action::Replay(options) => resume::replay(session, options).await,
+        Action::Bulk(options) => bulk::run(session, options).await,
         Action::Events { which, after, limit } => {
             explain::events(session, which, *after, *limit).await
         }
@@ -191,20 +178,11 @@ pub(super) async fn run(session: &Session, action: &Action) -> Result<Exit, Fail
 }
 
 async fn list(session: &Session, filters: &Filters) -> Result<Exit, Failure> {
-    let path = match filters.workflow.as_deref() {
+    let path = match filters.selection.workflow.as_deref() {
         Some(workflow) => vec!["workflows", workflow, "executions"],
         None => vec!["workflows", "executions"],
     };
-    let given = [
-        ("status", filters.status.as_deref()),
-        ("userId", filters.user.as_deref()),
-        ("from", filters.from.as_deref()),
-        ("to", filters.to.as_deref()),
-        ("error", filters.error.as_deref()),
-        ("replayOf", filters.replay_of.as_deref()),
-        ("parentExecutionId", filters.parent.as_deref()),
-    ];
-    let query: Vec<_> = given.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
+    let query = filters.selection.query(false);
     let limits = (filters.limit, PAGE_MAX);
     let executions = session.pages(&path, &query, "executions", limits).await?;
     let cells = |it: &Value| {
@@ -256,45 +234,18 @@ async fn change(
     Ok(Exit::Ok)
 }
 
-async fn resume(session: &Session, options: &Resume) -> Result<Exit, Failure> {
-    let mut body = json!({ "options": {} });
-    put_json(&mut body, "resumeData", ("--data", options.data.as_ref()))?;
-    put_text(&mut body["options"], "stepId", options.step.as_ref());
-    put_text(&mut body["options"], "suspensionId", options.suspension.as_ref());
-    put_text(&mut body["options"], "userId", options.user.as_ref());
-    let at = find::locate(&session.api, &options.which).await?;
-    let path = at.path("resume");
-    let key = options.idempotency_key.as_deref();
-    let headers: Vec<_> = key.map(|key| ("idempotency-key", key)).into_iter().collect();
-    // answered when the execution ends or waits
-    let call = Call::post(&path, &body).headers(&headers).long();
-    let reply = attended(session.api.any_reply(call), None, |exit| at.left(exit)).await?;
-    let at = begun(session, &at.workflow, &reply)?;
-    let state = at.state(&session.api).await?;
-    report(session, &at, &state, true)
-}
-
-async fn replay(session: &Session, options: &Replay) -> Result<Exit, Failure> {
-    let mut body = json!({ "options": {} });
-    put_json(&mut body, "resumeData", ("--data", options.data.as_ref()))?;
-    put_json(&mut body, "input", ("--input", options.input.as_ref()))?;
-    put_text(&mut body, "stepId", options.step.as_ref());
-    if options.current {
-        body["definition"] = json!("current");
+/// Returns an execution that is there. Fails with the nearest id if there is none.
+pub(super) async fn existing(
+    api: &Api,
+    id: &str,
+    workflow: Option<&String>,
+) -> Result<Located, Failure> {
+    let which = Which { id: id.to_owned(), workflow: workflow.cloned() };
+    let at = find::locate(api, &which).await?;
+    if which.workflow.is_some() {
+        at.state(api).await?;
     }
-    put_text(&mut body["options"], "executionId", options.execution_id.as_ref());
-    put_text(&mut body["options"], "userId", options.user.as_ref());
-    let at = find::locate(&session.api, &options.which).await?;
-    let path = at.path("replay");
-    let mut headers = vec![("prefer", "respond-async")];
-    headers.extend(options.idempotency_key.as_deref().map(|key| ("idempotency-key", key)));
-    let reply = session.api.any_reply(Call::post(&path, &body).headers(&headers)).await?;
-    let new = begun(session, &at.workflow, &reply)?;
-    let mut nothing = Show::Nothing;
-    let following = follow(&session.api, &new, 0, &mut nothing);
-    attended(following, None, |exit| new.left(exit)).await?;
-    let state = new.state(&session.api).await?;
-    report(session, &new, &state, true)
+    Ok(at)
 }
 
 /// Colours the status in a line of fields.

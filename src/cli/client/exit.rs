@@ -4,7 +4,12 @@ use std::fmt::{self, Write as _};
 use std::io;
 use std::process::ExitCode;
 
-use super::text::plain;
+use serde_json::json;
+
+use super::text::{compact, plain, shortened};
+
+/// Most characters of a message that are shown: a server may send any text.
+const MESSAGE_CHARS_MAX: usize = 4_000;
 
 /// Exit codes. Scripts compare them: a number never changes its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,25 +27,41 @@ pub(super) enum Exit {
     Suspended,
     /// The time of `--timeout` is over, or the server does not answer.
     Timeout,
-    /// Ctrl-C.
+    /// Ctrl-C, or another signal that asks a program to end.
     Interrupted,
+    Terminated,
+    HungUp,
     /// The reader of the output has closed it; the code of programs that SIGPIPE ends.
     Closed,
 }
 
+impl Exit {
+    /// Returns the number that the process exits with.
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::NotFound => 3,
+            Self::Auth => 4,
+            Self::Suspended => 5,
+            Self::Timeout => 124,
+            Self::HungUp => 129,
+            Self::Interrupted => 130,
+            Self::Closed => 141,
+            Self::Terminated => 143,
+        }
+    }
+
+    /// Returns true after a signal that asks a command to end.
+    pub(super) fn is_signal(self) -> bool {
+        matches!(self, Self::Interrupted | Self::Terminated | Self::HungUp)
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Ok => 0,
-            Exit::Failed => 1,
-            Exit::Usage => 2,
-            Exit::NotFound => 3,
-            Exit::Auth => 4,
-            Exit::Suspended => 5,
-            Exit::Timeout => 124,
-            Exit::Interrupted => 130,
-            Exit::Closed => 141,
-        })
+        Self::from(exit.code())
     }
 }
 
@@ -50,15 +71,24 @@ pub(super) struct Failure {
     pub(super) exit: Exit,
     message: String,
     advice: Vec<String>,
+    refusal: Option<Refusal>,
     request_id: Option<String>,
     is_transient: bool,
+}
+
+/// Status and code of a server's refusal, for programs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Refusal {
+    status: u16,
+    code: String,
 }
 
 impl Failure {
     /// Creates a failure; the message may have any text of a server.
     pub(super) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        let (message, advice, request_id) = (message.into(), Vec::new(), None);
-        Self { exit, message, advice, request_id, is_transient: false }
+        let message = shortened(&message.into(), MESSAGE_CHARS_MAX).into_owned();
+        let (advice, is_transient) = (Vec::new(), false);
+        Self { exit, message, advice, refusal: None, request_id: None, is_transient }
     }
 
     /// Creates a failure of the command line.
@@ -69,8 +99,14 @@ impl Failure {
     /// Adds a line that says what to do next.
     #[must_use]
     pub(super) fn advise(mut self, advice: impl Into<String>) -> Self {
-        self.advice.push(advice.into());
+        self.advice.push(shortened(&advice.into(), MESSAGE_CHARS_MAX).into_owned());
         self
+    }
+
+    /// Adds the status and the code of a server's refusal.
+    #[must_use]
+    pub(super) fn of_refusal(self, status: u16, code: &str) -> Self {
+        Self { refusal: Some(Refusal { status, code: code.to_owned() }), ..self }
     }
 
     /// Adds the id by which the log of the server names the request.
@@ -87,6 +123,27 @@ impl Failure {
 
     pub(super) fn is_transient(&self) -> bool {
         self.is_transient
+    }
+
+    /// Returns true if a server has refused the request with this code.
+    pub(super) fn is_refused_as(&self, code: &str) -> bool {
+        self.refusal.as_ref().is_some_and(|refusal| refusal.code == code)
+    }
+
+    /// Returns the failure as JSON in one line.
+    pub(super) fn to_json(&self) -> String {
+        let Self { exit, message, advice, refusal, request_id, is_transient: _ } = self;
+        let mut error = json!({ "message": message });
+        if let Some(Refusal { status, code }) = refusal {
+            error["code"] = json!(code);
+            error["status"] = json!(status);
+        }
+        if let Some(id) = request_id {
+            error["requestId"] = json!(id);
+        }
+        error["advice"] = json!(advice);
+        error["exitCode"] = json!(exit.code());
+        compact(&json!({ "error": error }))
     }
 
     /// Returns true if nothing is to be printed.
@@ -142,6 +199,24 @@ mod tests {
         let expected = "greenroom: Workflow a\\u{1b}[2Jb not found\n  did you mean noop3?\n  \
                         request r-1";
         assert_eq!(failure.to_string(), expected);
+    }
+
+    #[test]
+    fn a_failure_is_json_for_programs() {
+        let failure = Failure::new(Exit::NotFound, "Workflow a\u{1b} not found")
+            .advise("did you mean noop3?")
+            .of_refusal(404, "workflow_not_found")
+            .of_request(Some("r-1".to_owned()));
+        let expected = r#"{"error":{"message":"Workflow a\u001b not found","code":"workflow_not_found","status":404,"requestId":"r-1","advice":["did you mean noop3?"],"exitCode":3}}"#;
+        assert_eq!(failure.to_json(), expected);
+        let expected = r#"{"error":{"message":"no","advice":[],"exitCode":2}}"#;
+        assert_eq!(Failure::usage("no").to_json(), expected);
+    }
+
+    #[test]
+    fn a_long_message_is_cut() {
+        let shown = Failure::usage("x".repeat(5_000)).to_string();
+        assert!(shown.ends_with("xx… (1000 more characters)"), "{shown}");
     }
 
     #[test]

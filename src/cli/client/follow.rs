@@ -1,23 +1,16 @@
 //! Following an execution until it ends or waits, over lost connections.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
 use super::api::{Api, Call};
+use super::attempts::Attempts;
 use super::exit::{Exit, Failure, quoted};
 use super::refusal::Reply;
 use super::screen::{Form, note};
 use super::session::Session;
 use super::show::Show;
-use super::sse::Events;
-use super::text::{compact, duration, items, plain, pretty, text};
-
-/// Attempts to connect again after a stream has ended early.
-const ATTEMPTS_MAX: u32 = 8;
-
-/// Pause before the first of them; each later one is twice as long.
-const PAUSE: Duration = Duration::from_millis(100);
+use super::text::{duration, plain, pretty, text};
+use super::wait::waiting;
 
 /// An execution, and its workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +31,7 @@ impl Located {
     }
 
     /// Returns the advice to follow it later.
-    fn back(&self) -> String {
+    pub(super) fn back(&self) -> String {
         format!("come back: greenroom executions watch {}", quoted(&self.id))
     }
 
@@ -94,29 +87,41 @@ pub(super) async fn follow(
     history: u64,
     show: &mut Show,
 ) -> Result<(), Failure> {
-    let mut reading = Reading { history, ..Reading::default() };
-    let mut attempts = 0;
+    read_on(api, at, Reading { history, ..Reading::default() }, show).await
+}
+
+/// Follows an execution that is about to continue, behind the event with this number.
+pub(super) async fn follow_from(
+    api: &Api,
+    at: &Located,
+    after: u64,
+    show: &mut Show,
+) -> Result<(), Failure> {
+    read_on(api, at, Reading { after, history: after, is_suspended: false }, show).await
+}
+
+async fn read_on(
+    api: &Api,
+    at: &Located,
+    mut reading: Reading,
+    show: &mut Show,
+) -> Result<(), Failure> {
+    let mut attempts = Attempts::default();
     loop {
         let after = reading.after;
-        match read(api, at, &mut reading, show).await {
+        let ended = match read(api, at, &mut reading, show).await {
             Ok(true) => return Ok(()),
-            Ok(false) => {}
-            Err(failure) if failure.is_transient() && attempts < ATTEMPTS_MAX => {}
-            Err(failure) if failure.is_transient() => return Err(failure.advise(at.back())),
-            Err(failure) => return Err(failure),
-        }
+            Ok(false) => Ok(()),
+            Err(failure) => Err(failure),
+        };
         if reading.after > after {
-            attempts = 0;
+            attempts.begin_anew();
         }
-        if attempts == ATTEMPTS_MAX {
-            let why = "the server ends the stream again and again";
-            return Err(Failure::new(Exit::Failed, why).advise(at.back()));
-        }
-        if attempts == 0 {
-            note("the stream has ended early; connecting again");
-        }
-        tokio::time::sleep(PAUSE * 2_u32.pow(attempts.min(5))).await;
-        attempts += 1;
+        let left = |failure: Failure| match failure.is_transient() || failure.exit == Exit::Failed {
+            true => failure.advise(at.back()),
+            false => failure,
+        };
+        attempts.pause(ended).await.map_err(left)?;
     }
 }
 
@@ -131,12 +136,10 @@ async fn read(
     let after = reading.after.to_string();
     let path = at.path("stream");
     let query = [("fromSequence", after.as_str())];
-    let call = Call::get(&path).query(&query).long();
-    let response = api.open(call).await?;
-    if response.status() == 204 {
+    let (status, mut events) = api.events(Call::get(&path).query(&query)).await?;
+    if status == 204 {
         return Ok(true);
     }
-    let mut events = Events::of(response);
     while let Some(event) = events.next().await {
         show.event(event.id, &event.data)?;
         if reading.note(event.id, &event.data) {
@@ -149,11 +152,11 @@ async fn read(
 /// Shows how an execution ended, or what it waits for.
 pub(super) async fn conclude(session: &Session, at: &Located) -> Result<Exit, Failure> {
     let state = at.state(&session.api).await?;
-    report(session, at, &state, Form::Jsonl != session.screen.form)
+    report(session, at, &state, Form::Jsonl != session.screen.form).await
 }
 
 /// Shows the outcome in a state, and returns its exit code.
-pub(super) fn report(
+pub(super) async fn report(
     session: &Session,
     at: &Located,
     state: &Value,
@@ -174,7 +177,7 @@ pub(super) fn report(
             }
             Ok(Exit::Ok)
         }
-        "suspended" => Err(waiting(at, state)),
+        "suspended" => Err(waiting(session, at, state).await),
         "error" => Err(failed(at, &state["error"])),
         "cancelled" => Err(Failure::new(Exit::Failed, format!("{workflow} {id} was cancelled"))
             .advise(format!("why: greenroom executions why {}", quoted(id)))),
@@ -193,27 +196,6 @@ fn failed(at: &Located, error: &Value) -> Failure {
     Failure::new(Exit::Failed, message)
         .advise(format!("more: greenroom executions why {id}"))
         .advise(format!("again from there: greenroom executions replay {id}"))
-}
-
-fn waiting(at: &Located, state: &Value) -> Failure {
-    let id = quoted(&at.id);
-    let suspensions = items(state, "suspensions");
-    let first = suspensions.first().unwrap_or(&Value::Null);
-    let reason = text(first, "reason");
-    let failure =
-        Failure::new(Exit::Suspended, format!("{} {} waits: {reason}", at.workflow, at.id));
-    if first["pause"] == true {
-        return failure.advise(format!("continue it: greenroom executions resume {id}"));
-    }
-    let failure = match suspensions.len() {
-        0 | 1 => failure.advise(format!("answer: greenroom executions resume {id} --data JSON")),
-        count => failure.advise(format!("{count} steps wait: greenroom executions why {id}")),
-    };
-    let payload = match &first["payload"] {
-        Value::Null => failure,
-        payload => failure.advise(format!("it shows {}", compact(payload))),
-    };
-    payload.advise(at.back())
 }
 
 #[cfg(test)]
@@ -237,20 +219,5 @@ mod tests {
         }
         assert!(!Reading::default().note(None, &event("step-progress")));
         assert!(Reading::default().note(Some(1), &event("workflow-result")));
-    }
-
-    #[test]
-    fn what_an_execution_waits_for_says_how_to_continue_it() {
-        let at = Located { workflow: "w".to_owned(), id: "e 1".to_owned() };
-        let step = json!({ "reason": "yes?", "stepId": "ask", "payload": { "n": 1 } });
-        for (suspensions, says) in [
-            (json!([{ "reason": "later", "pause": true }]), "executions resume 'e 1'"),
-            (json!([step]), "executions resume 'e 1' --data JSON\n  it shows {\"n\":1}"),
-            (json!([step, step]), "2 steps wait: greenroom executions why 'e 1'"),
-        ] {
-            let failure = waiting(&at, &json!({ "suspensions": suspensions }));
-            assert_eq!(failure.exit, Exit::Suspended);
-            assert!(failure.to_string().contains(says), "{failure}");
-        }
     }
 }

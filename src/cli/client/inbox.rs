@@ -1,14 +1,22 @@
 //! `greenroom inbox`: what waits for a person, and answering it.
 
+use std::time::Duration;
+
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::api::Call;
 use super::complete;
 use super::exit::{Exit, Failure, quoted};
-use super::screen::fields;
+use super::follow::{Located, follow};
+use super::screen::{fields, note};
 use super::session::{Session, json_of, put_text};
+use super::show::Show;
 use super::text::{cell, compact, items, plain, text};
+use super::wait::how_to_answer;
+
+/// Time for what follows an answer, before the command ends.
+const OUTCOME_WAIT: Duration = Duration::from_secs(2);
 
 /// Largest page of the list.
 const PAGE_MAX: usize = 200;
@@ -85,7 +93,7 @@ pub(in crate::cli) struct Answer {
     #[command(flatten)]
     by: Claimant,
     /// The answer: JSON, @FILE, or - for stdin.
-    #[arg(short, long, value_name = "JSON")]
+    #[arg(short, long, value_name = "JSON", add = complete::json_files())]
     data: Option<String>,
     /// The answer {"approved":true}.
     #[arg(long)]
@@ -116,7 +124,12 @@ pub(super) async fn run(session: &Session, action: &Action) -> Result<Exit, Fail
     let ask = match action {
         Action::List(filters) => return list(session, filters).await,
         Action::Show { id } => session.api.data(Call::get(&["inbox", id])).await?,
-        Action::Answer(answer) => give(session, answer).await?,
+        Action::Answer(answer) => {
+            let ask = give(session, answer).await?;
+            session.screen.value(&ask, lines_of)?;
+            tell_outcome(session, &ask["of"]).await;
+            return Ok(Exit::Ok);
+        }
         Action::Claim(Claim { by, lasts }) => {
             change(session, by, "claim", json!({ "for": lasts })).await?
         }
@@ -173,6 +186,32 @@ async fn give(session: &Session, answer: &Answer) -> Result<Value, Failure> {
     session.api.data(Call::post(&path, &body).headers(&headers)).await
 }
 
+/// Says what came of an answer: how the execution is a moment later, or where the agent's answer
+/// will be. One who answers may not see either.
+async fn tell_outcome(session: &Session, of: &Value) {
+    let step = if of["step"].is_object() { &of["step"] } else { of };
+    let (workflow, id) = (text(step, "workflowId"), text(step, "executionId"));
+    if workflow.is_empty() {
+        let (agent, generation) = (quoted(text(of, "agentId")), quoted(text(of, "generationId")));
+        return note(&format!("it continues: greenroom agents watch {agent} {generation}"));
+    }
+    let at = Located { workflow: workflow.to_owned(), id: id.to_owned() };
+    let Ok(state) = at.state(&session.api).await else { return };
+    let history = state["lastSequence"].as_u64().unwrap_or(0);
+    let mut nothing = Show::Nothing;
+    let following = follow(&session.api, &at, history, &mut nothing);
+    // one that works for longer is followed by the next command
+    let _ = tokio::time::timeout(OUTCOME_WAIT, following).await;
+    let Ok(state) = at.state(&session.api).await else { return };
+    let (status, id) = (text(&state, "status"), quoted(id));
+    let more = match status {
+        "running" => format!("watch {id}"),
+        "completed" => format!("show {id}"),
+        _ => format!("why {id}"),
+    };
+    note(&format!("{workflow} {id} is {status}: greenroom executions {more}"));
+}
+
 async fn change(
     session: &Session,
     by: &Claimant,
@@ -218,9 +257,10 @@ fn lines_of(ask: &Value) -> Vec<String> {
         ("answered by", cell(&ask["answeredBy"]["id"])),
     ]);
     if ask["state"] == "open" && ask.get("schema").is_some() {
-        let id = quoted(text(ask, "askId"));
+        let id = plain(&quoted(text(ask, "askId")));
+        let how = how_to_answer(text(ask, "kind"), &ask["schema"]);
         lines.push(String::new());
-        lines.push(format!("to answer: greenroom inbox answer {} --data JSON", plain(&id)));
+        lines.push(format!("to answer: greenroom inbox answer {id} {how}"));
     }
     lines
 }

@@ -1,16 +1,20 @@
 //! `greenroom logs`: the log of a server, as it is written.
 
+use chrono::{DateTime, SecondsFormat};
 use clap::builder::PossibleValuesParser;
 use futures_util::StreamExt as _;
 use greenroom_actors::observe::log_record::LogLevel;
+use reqwest::header::HeaderMap;
 use serde_json::Value;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::api::Call;
+use super::attempts::Attempts;
 use super::complete;
 use super::events::painted;
+use super::executions::existing;
 use super::exit::{Exit, Failure};
 use super::screen::Form;
 use super::session::{Session, attended};
@@ -18,6 +22,9 @@ use super::text::{compact, items, plain, pretty, text};
 
 /// Most records that one request returns.
 const PAGE_MAX: usize = 1_000;
+
+/// Most records of the time without a connection.
+const MISSED_MAX: &str = "1000";
 
 /// Key of the handshake. Servers answer it; nothing here depends on its value.
 const HANDSHAKE_KEY: &str = "Z3JlZW5yb29tLWxvZ3MtMQ==";
@@ -69,6 +76,9 @@ pub(super) async fn run(session: &Session, logs: &Logs) -> Result<Exit, Failure>
     }
     let page = session.api.reply(Call::get(&["api", "logs"]).query(&query)).await?;
     let entries = items(&page.body, "data");
+    if entries.is_empty() {
+        check_names(session, logs).await?;
+    }
     match session.screen.form {
         Form::Json => session.screen.line(&pretty(&Value::from(entries)))?,
         Form::Jsonl | Form::Table => show(session, entries)?,
@@ -76,28 +86,107 @@ pub(super) async fn run(session: &Session, logs: &Logs) -> Result<Exit, Failure>
     Ok(Exit::Ok)
 }
 
-/// Reads the log over a WebSocket until the server closes it.
+/// Fails if a filter names something that is not there, and so cannot have records.
+async fn check_names(session: &Session, logs: &Logs) -> Result<(), Failure> {
+    let Logs { workflow, execution, agent, .. } = logs;
+    if let Some(id) = execution {
+        existing(&session.api, id, workflow.as_ref()).await?;
+    } else if let Some(id) = workflow {
+        session.api.data(Call::get(&["workflows", id])).await?;
+    }
+    if let Some(id) = agent {
+        session.api.data(Call::get(&["agents", id])).await?;
+    }
+    Ok(())
+}
+
+/// Follows the log until the command is interrupted, over lost connections.
 async fn follow(session: &Session, query: &[(&str, &str)]) -> Result<Exit, Failure> {
+    let mut tail = Tail::default();
+    let mut attempts = Attempts::default();
+    loop {
+        let begin = tail.begin.clone();
+        let mut again: Vec<_> = query.to_vec();
+        if !begin.is_empty() {
+            again.retain(|(key, _)| !matches!(*key, "since" | "limit"));
+            again.extend([("since", begin.as_str()), ("limit", MISSED_MAX)]);
+        }
+        let seen = tail.seen;
+        let ended = read(session, &again, &mut tail).await;
+        if tail.seen > seen {
+            attempts.begin_anew();
+        }
+        attempts.pause(ended).await?;
+    }
+}
+
+/// Reads the log over a WebSocket until that is closed, or lost.
+async fn read(session: &Session, query: &[(&str, &str)], tail: &mut Tail) -> Result<(), Failure> {
     let headers = [
         ("connection", "upgrade"),
         ("upgrade", "websocket"),
         ("sec-websocket-version", "13"),
         ("sec-websocket-key", HANDSHAKE_KEY),
     ];
-    let call = Call::get(&["ws", "logs"]).query(query).headers(&headers).long();
+    let call = Call::get(&["ws", "logs"]).query(query).headers(&headers).stream();
     let response = session.api.open(call).await?;
+    if tail.begin.is_empty() {
+        tail.begin = time_of(response.headers());
+    }
     let upgraded = response.upgrade().await.map_err(|error| session.api.unreachable(&error))?;
     let mut frames = WebSocketStream::from_raw_socket(upgraded, Role::Client, None).await;
-    while let Some(Ok(frame)) = frames.next().await {
+    let silence = session.api.silence();
+    while let Ok(Some(Ok(frame))) = tokio::time::timeout(silence, frames.next()).await {
         let Message::Text(frame) = frame else { continue };
         let frame: Value = serde_json::from_str(&frame).unwrap_or_default();
         if text(&frame, "type") == "ERROR" {
             return Err(Failure::new(Exit::Failed, text(&frame, "error")));
         }
-        show(session, items(&frame, "logs"))?;
+        let is_history = text(&frame, "type") == "initial";
+        show(session, &tail.unseen(items(&frame, "logs"), is_history))?;
     }
-    Err(Failure::new(Exit::Failed, "the server has closed the log")
-        .advise("run the command again, with --since and the time of the last line"))
+    Ok(())
+}
+
+/// Returns the time of an answer; an empty text if it has none.
+fn time_of(headers: &HeaderMap) -> String {
+    let date = headers.get("date").and_then(|date| date.to_str().ok());
+    let date = date.and_then(|date| DateTime::parse_from_rfc2822(date).ok());
+    date.map(|date| date.to_utc().to_rfc3339_opts(SecondsFormat::Secs, true)).unwrap_or_default()
+}
+
+/// End of what was shown of a log, from which another connection continues.
+#[derive(Debug, Default)]
+struct Tail {
+    /// Time of the last entry, or of the first connection.
+    begin: String,
+    /// Entries of that time, which another connection gets again.
+    last: Vec<Value>,
+    seen: usize,
+}
+
+impl Tail {
+    /// Returns the entries that were not shown before, and notes them. Those of a history begin
+    /// with the ones of the last time that was seen.
+    fn unseen(&mut self, entries: &[Value], is_history: bool) -> Vec<Value> {
+        let mut known = if is_history { self.last.clone() } else { Vec::new() };
+        let mut unseen = Vec::new();
+        for entry in entries {
+            if let Some(place) = known.iter().position(|known| known == entry) {
+                known.swap_remove(place);
+                continue;
+            }
+            let time = text(entry, "timestamp");
+            if time != self.begin {
+                time.clone_into(&mut self.begin);
+                self.last.clear();
+            }
+            self.last.push(entry.clone());
+            unseen.push(entry.clone());
+        }
+        self.seen += unseen.len();
+        unseen
+    }
 }
 
 fn show(session: &Session, entries: &[Value]) -> Result<(), Failure> {
@@ -125,4 +214,23 @@ fn line_of(session: &Session, entry: &Value) -> String {
         }
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn another_connection_repeats_nothing() {
+        let entry = |time: &str, msg: &str| json!({ "timestamp": time, "msg": msg });
+        let mut tail = Tail::default();
+        let first = [entry("1", "a"), entry("2", "b"), entry("2", "b")];
+        assert_eq!(tail.unseen(&first, true), first);
+        assert_eq!(tail.unseen(&[entry("2", "b")], false), [entry("2", "b")], "a live one is new");
+        let again = [entry("2", "b"), entry("2", "b"), entry("2", "b"), entry("2", "c")];
+        assert_eq!(tail.unseen(&again, true), [entry("2", "c")]);
+        assert_eq!((tail.begin.as_str(), tail.last.len(), tail.seen), ("2", 4, 5));
+    }
 }

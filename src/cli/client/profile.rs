@@ -1,14 +1,15 @@
 //! `greenroom profile`: servers and tokens by name.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, IsTerminal as _, Read as _, Write as _};
 use std::path::Path;
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde_json::{Value, json};
 
 use super::api::is_loopback;
+use super::complete;
 use super::exit::{Exit, Failure};
-use super::profiles::{Profile, Profiles, Token, default_path};
+use super::profiles::{Profile, Profiles, TOKEN_BYTES_MAX, Token, default_path};
 use super::screen::{Screen, note};
 use super::session::attended;
 use super::settings::{Options, parse, unknown_profile};
@@ -30,11 +31,13 @@ pub(in crate::cli) enum Action {
     /// Uses a profile when no other one is named.
     Use {
         /// Name of the profile.
+        #[arg(add = complete::profiles())]
         name: String,
     },
     /// Removes a profile with its token.
     Remove {
         /// Name of the profile.
+        #[arg(add = complete::profiles())]
         name: String,
     },
 }
@@ -97,7 +100,7 @@ fn list(options: &Options, profiles: &Profiles) -> Result<Exit, Failure> {
     };
     let items: Vec<Value> = profiles.profiles.iter().map(item).collect();
     let yes = |value: &Value| if *value == true { "yes" } else { "-" }.to_owned();
-    Screen::new(options.output).list(
+    Screen::new(options.form()).list(
         &items,
         ["NAME", "SERVER", "TOKEN", "CURRENT"],
         |it| [cell(&it["name"]), cell(&it["server"]), yes(&it["hasToken"]), yes(&it["isCurrent"])],
@@ -115,8 +118,15 @@ async fn read_token() -> Result<Token, Failure> {
     }
     let reading = async {
         let line = tokio::task::spawn_blocking(|| {
-            let mut line = String::new();
-            io::stdin().lock().read_line(&mut line).map(|_| line)
+            let mut text = Vec::new();
+            let input = io::stdin().lock().take(TOKEN_BYTES_MAX as u64 + 3);
+            // a person ends a line, a file itself
+            if io::stdin().is_terminal() {
+                BufReader::new(input).read_until(b'\n', &mut text)?;
+            } else {
+                BufReader::new(input).read_to_end(&mut text)?;
+            }
+            String::from_utf8(text).map_err(|_| io::Error::other("the token is not UTF-8"))
         });
         Ok(line.await.map_err(io::Error::other)??)
     };
@@ -126,7 +136,8 @@ async fn read_token() -> Result<Token, Failure> {
         let _ = tcsetattr(&stdin, OptionalActions::Now, &shown);
         let _ = writeln!(io::stderr());
     }
-    Token::of(&line?).ok_or_else(|| {
+    let token = Token::of(&line?).map_err(|why| Failure::usage(format!("stdin: {why}")))?;
+    token.ok_or_else(|| {
         Failure::usage("stdin has no token").advise("echo \"$TOKEN\" | greenroom profile add …")
     })
 }

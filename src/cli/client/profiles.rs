@@ -11,14 +11,28 @@ use serde::{Deserialize, Serialize};
 
 use super::exit::{Exit, Failure, quoted};
 
+/// Maximum size of a token: longer headers are refused on the way.
+pub(super) const TOKEN_BYTES_MAX: usize = 16 << 10;
+
+/// Maximum size of the file.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
 /// A token. It is never printed.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Token(String);
 
 impl Token {
-    /// Reads a token without the spaces around it; `None` if nothing is left.
-    pub(super) fn of(text: &str) -> Option<Self> {
-        Some(text.trim()).filter(|text| !text.is_empty()).map(|text| Self(text.to_owned()))
+    /// Reads a token without the spaces around it; `None` if nothing is left. Fails if no server
+    /// takes such a token.
+    pub(super) fn of(text: &str) -> Result<Option<Self>, String> {
+        let text = text.trim();
+        if text.len() > TOKEN_BYTES_MAX {
+            return Err(format!("a token has at most {TOKEN_BYTES_MAX} bytes"));
+        }
+        if text.contains(char::is_control) {
+            return Err("a token is one line, without control characters".to_owned());
+        }
+        Ok(Some(text).filter(|text| !text.is_empty()).map(|text| Self(text.to_owned())))
     }
 
     /// Returns the token, to send it.
@@ -61,6 +75,11 @@ impl Profiles {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(unusable(path, &error)),
         };
+        // to open a pipe would wait for a writer
+        if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
+            let why = "not a file of profiles: a regular file of at most 16 MiB is expected";
+            return Err(unusable(path, &io::Error::other(why)));
+        }
         check_mode(path, &metadata)?;
         let text = fs::read_to_string(path).map_err(|error| unusable(path, &error))?;
         // the message of the parser would repeat the line, which may have a token
@@ -72,20 +91,32 @@ impl Profiles {
         })
     }
 
-    /// Replaces a file as a whole, so that it never has half of its text or other readers.
+    /// Replaces a file as a whole, so that it never has half of its text or other readers. Behind a
+    /// link, the file that it leads to.
     pub(super) fn write(&self, path: &Path) -> Result<(), Failure> {
         self.replace(path).map_err(|error| unusable(path, &error))
     }
 
     fn replace(&self, path: &Path) -> io::Result<()> {
-        let folder = path.parent().unwrap_or_else(|| Path::new("."));
+        let target = match fs::canonicalize(path) {
+            Ok(target) => target,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // the name of a link to nothing cannot be kept
+                if path.is_symlink() {
+                    return Err(io::Error::other("a link that leads to no file"));
+                }
+                path.to_owned()
+            }
+            Err(error) => return Err(error),
+        };
+        let folder = target.parent().unwrap_or_else(|| Path::new("."));
         fs::create_dir_all(folder)?;
         // a temporary file is readable by its owner only
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         let text = toml::to_string(self).map_err(io::Error::other)?;
         file.write_all(text.as_bytes())?;
         file.as_file().sync_all()?;
-        file.persist(path).map_err(|error| error.error)?;
+        file.persist(&target).map_err(|error| error.error)?;
         Ok(())
     }
 }
@@ -119,7 +150,7 @@ mod tests {
 
     fn profiles() -> Profiles {
         let profile =
-            Profile { server: "https://x.example".to_owned(), token: Token::of(" t-1\n") };
+            Profile { server: "https://x.example".to_owned(), token: Token::of(" t-1\n").unwrap() };
         Profiles {
             current: Some("a".to_owned()),
             profiles: BTreeMap::from([("a".to_owned(), profile)]),
@@ -140,6 +171,42 @@ mod tests {
         let refused = Profiles::read(&path).unwrap_err().to_string();
         assert!(refused.contains("other users can read it (mode 0640)"), "{refused}");
         assert!(refused.contains("chmod 600 "), "{refused}");
+    }
+
+    #[test]
+    fn a_link_is_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (link, file) = (folder.path().join("link"), folder.path().join("kept/file"));
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let refused = profiles().write(&link).unwrap_err().to_string();
+        assert!(refused.contains("a link that leads to no file"), "{refused}");
+        profiles().write(&file).unwrap();
+        Profiles::default().write(&link).unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(Profiles::read(&file), Ok(Profiles::default()));
+    }
+
+    #[test]
+    fn a_pipe_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("profiles.toml");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        let refused = Profiles::read(&pipe).unwrap_err().to_string();
+        assert!(refused.contains("a regular file"), "{refused}");
+    }
+
+    #[test]
+    fn a_token_is_one_short_line() {
+        for (text, says) in [
+            ("x".repeat(TOKEN_BYTES_MAX + 1), "at most 16384 bytes"),
+            ("a\nb".to_owned(), "one line"),
+            ("a\u{1b}b".to_owned(), "control characters"),
+        ] {
+            let refused = Token::of(&text).unwrap_err();
+            assert!(refused.contains(says), "{refused}");
+        }
+        assert_eq!(Token::of(" \n"), Ok(None));
     }
 
     #[test]

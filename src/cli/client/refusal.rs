@@ -42,8 +42,13 @@ pub(super) fn refusal_of(reply: &Reply, has_token: bool) -> Failure {
     } else {
         failure.advise(format!("did you mean {}?", quoted(nearest)))
     };
+    let failure = if code.is_empty() { failure } else { failure.of_refusal(reply.status, code) };
     failure.transient(reply.status == 503).of_request(request_id_of(&reply.headers))
 }
+
+/// Codes of a step or an option that does not fit the execution; nothing was changed.
+const NAMED_WRONGLY: [&str; 4] =
+    ["step_ambiguous", "step_does_not_suspend", "step_not_found", "step_not_replayable"];
 
 fn exit_of(status: u16, code: &str) -> Exit {
     match status {
@@ -51,7 +56,7 @@ fn exit_of(status: u16, code: &str) -> Exit {
         // the execution is there, and does not wait
         404 if code == "not_suspended" => Exit::Failed,
         404 | 410 => Exit::NotFound,
-        400 if code.ends_with("_invalid") => Exit::Usage,
+        400 if code.ends_with("_invalid") || NAMED_WRONGLY.contains(&code) => Exit::Usage,
         _ => Exit::Failed,
     }
 }
@@ -78,7 +83,57 @@ fn advice_of(code: &str, reply: &Reply, has_token: bool) -> Option<String> {
         "execution_failed" if !execution.is_empty() => {
             format!("`greenroom executions why {execution}` has the reason")
         }
-        _ => ErrorCode::ALL.iter().find(|it| it.as_str() == code)?.cure().to_owned(),
+        _ => match option_for(code) {
+            Some(advice) => advice.to_owned(),
+            None => ErrorCode::ALL.iter().find(|it| it.as_str() == code)?.cure().to_owned(),
+        },
+    })
+}
+
+/// Returns what to do about codes whose cure in the table of errors is a part of a request.
+fn option_for(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "not_found" | "method_not_allowed" => {
+            "the server has no such route: compare its version with `greenroom --version`"
+        }
+        "auth_required" => "the token was not accepted as one; see GREENROOM_TOKEN and the profile",
+        "upgrade_required" => "proxies on the way must forward WebSockets",
+        "json_invalid" | "body_invalid" | "request_invalid" => "the text says what is wrong",
+        "media_type_unsupported" | "encoding_unsupported" => "see proxies on the way",
+        "execution_exists" => {
+            "choose another --execution-id, or none; to repeat a command safely, use \
+             --idempotency-key"
+        }
+        "execution_failed" => "`greenroom executions why ID` has the reason",
+        "execution_not_running" | "not_suspended" | "ask_expired" | "ask_withdrawn" => {
+            "`greenroom executions why ID` shows its state; nothing was changed"
+        }
+        "step_not_found" | "step_not_suspended" => {
+            "`greenroom executions show ID` has its steps, and why ID those that wait"
+        }
+        "suspension_passed" => "`greenroom executions why ID` shows what waits now",
+        "step_not_replayable" => "name one of the steps in the text with --step",
+        "definition_differs" => "name a --step before the difference, or replay without --current",
+        "step_does_not_suspend" => "leave --data out",
+        "resume_data_invalid" => "`greenroom executions why ID -o json` has the schema",
+        "idempotency_key_reused" => "use another --idempotency-key for another command",
+        "ask_claimed" => {
+            "wait for the user in the text, or pass over the claim with --force, if your role may"
+        }
+        "ask_ambiguous" => "answer each by its id: `greenroom inbox list` shows them",
+        "ask_changed" => "`greenroom inbox show ID` shows it as it is now",
+        "not_assigned" => "`greenroom inbox show ID` says who is asked",
+        "generation_not_found" | "generation_failed" | "generation_exists" => {
+            "the history of the agent has its generations"
+        }
+        "conversation_not_found" | "conversation_exists" => "name another --conversation",
+        "agent_required" => "name one of the agents in the text",
+        "draining" => "try again; with --idempotency-key it takes effect once",
+        "execution_moved" | "store_unavailable" => {
+            "`greenroom executions list` shows whether it was carried out; with --idempotency-key a \
+             repeated command takes effect once"
+        }
+        _ => return None,
     })
 }
 
@@ -103,13 +158,19 @@ mod tests {
         let rows = [
             (404, "workflow_not_found", &nearest, Exit::NotFound, "did you mean noop3?"),
             (404, "workflow_not_found", &Value::Null, Exit::NotFound, "`greenroom workflows list`"),
-            (404, "not_suspended", &Value::Null, Exit::Failed, "Check its state"),
+            (
+                404,
+                "not_suspended",
+                &Value::Null,
+                Exit::Failed,
+                "executions why ID` shows its state",
+            ),
+            (400, "step_not_replayable", &Value::Null, Exit::Usage, "with --step"),
             (401, "auth_required", &Value::Null, Exit::Auth, "set GREENROOM_TOKEN"),
             (403, "role_missing", &Value::Null, Exit::Auth, "The text names the roles"),
             (400, "input_invalid", &Value::Null, Exit::Usage, "greenroom workflows show"),
-            (400, "execution_not_running", &Value::Null, Exit::Failed, "Check its state"),
+            (400, "execution_not_running", &Value::Null, Exit::Failed, "shows its state"),
             (500, "execution_failed", &Value::Null, Exit::Failed, "executions why 'e 1'"),
-            (410, "link_expired", &Value::Null, Exit::NotFound, "Ask for another link"),
             (503, "busy", &Value::Null, Exit::Failed, "Try again at a lower rate"),
         ];
         for (status, code, data, exit, advice) in rows {
@@ -122,7 +183,14 @@ mod tests {
         }
         for code in ErrorCode::ALL {
             let reply = reply(code.status(), code.as_str(), &Value::Null);
-            assert!(refusal_of(&reply, true).to_string().lines().count() > 2, "{code}");
+            let shown = refusal_of(&reply, true).to_string();
+            assert!(shown.lines().count() > 2, "{code}");
+            // no command makes links or asks for updates
+            if !shown.contains("/link") && !shown.contains("/updates") {
+                let of_http = ["options.", "Key`", "GET /", "POST /", "x-", "ETag", "Bearer"];
+                let found = of_http.iter().find(|part| shown.contains(**part));
+                assert_eq!(found, None, "{code}: {shown}");
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use serde_json::Value;
 
 use super::exit::Failure;
-use super::table::Table;
+use super::table::{Table, shortened};
 use super::text::{compact, plain, pretty};
 
 /// Form of the output.
@@ -40,6 +40,8 @@ pub(super) struct Screen {
     has_colours: bool,
     /// Columns of the terminal; none if the output is no terminal.
     width: Option<usize>,
+    /// Rows of it.
+    height: Option<usize>,
 }
 
 impl Screen {
@@ -52,15 +54,18 @@ impl Screen {
         let is_forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| value != "0");
         let may_colour = !is_dumb || is_forced;
         let has_colours = may_colour && AutoStream::choice(&stdout) != ColorChoice::Never;
-        let columns = || rustix::termios::tcgetwinsize(&stdout).ok().map(|size| size.ws_col);
-        let width = is_terminal.then(columns).flatten().filter(|columns| *columns > 0);
-        Self { form, is_live: is_terminal && !is_dumb, has_colours, width: width.map(usize::from) }
+        let size = || rustix::termios::tcgetwinsize(&stdout).ok();
+        let size = is_terminal.then(size).flatten();
+        let known = |cells: u16| (cells > 0).then_some(usize::from(cells));
+        let width = size.and_then(|size| known(size.ws_col));
+        let height = size.and_then(|size| known(size.ws_row));
+        Self { form, is_live: is_terminal && !is_dumb, has_colours, width, height }
     }
 
     /// Returns a screen that is no terminal.
     #[cfg(test)]
     pub(super) fn plain(form: Form) -> Self {
-        Self { form, is_live: false, has_colours: false, width: None }
+        Self { form, is_live: false, has_colours: false, width: None, height: None }
     }
 
     /// Writes a line, which may have colours.
@@ -106,6 +111,22 @@ impl Screen {
                 items.iter().for_each(|item| table.row(cells(item)));
                 self.table(&table, nothing)
             }
+        }
+    }
+
+    /// Returns lines without colours as the terminal has room for them, and a last one below.
+    pub(super) fn fitted(&self, mut lines: Vec<String>, last: &str) -> Vec<String> {
+        if let Some(rows) = self.height.map(|height| height.saturating_sub(1).max(1)) {
+            if lines.len() > rows {
+                let left = lines.len() - (rows - 1);
+                lines.truncate(rows - 1);
+                lines.push(format!("… {left} more lines"));
+            }
+        }
+        lines.push(last.to_owned());
+        match self.width {
+            Some(width) => lines.iter().map(|line| shortened(line, width)).collect(),
+            None => lines,
         }
     }
 

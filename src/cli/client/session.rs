@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal as _, Read as _};
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::api::{Api, Call};
 use super::exit::{Exit, Failure};
@@ -21,7 +22,7 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn open(options: &Options) -> Result<Self, Failure> {
         let api = Api::new(Target::of(options)?)?;
-        Ok(Self { api, screen: Screen::new(options.output) })
+        Ok(Self { api, screen: Screen::new(options.form()) })
     }
 
     /// Reads pages of a list until there are `limit` items. `page_max` is the largest page.
@@ -58,7 +59,7 @@ impl Session {
 pub(super) fn json_of(option: &str, written: &str) -> Result<Value, Failure> {
     let refused = |why: String| Failure::usage(format!("{option}: {why}"));
     let json = if written == "-" {
-        stdin().map_err(|error| refused(format!("stdin cannot be read: {error}")))?
+        stdin().map_err(|error| refused(format!("stdin: {error}")))?
     } else if let Some(file) = written.strip_prefix('@') {
         let opened = std::fs::File::open(file);
         let whole = opened.and_then(bounded);
@@ -104,12 +105,19 @@ const INPUT_BYTES_MAX: u64 = 1 << 30;
 
 /// Reads a text to its end.
 fn bounded(from: impl io::Read) -> io::Result<String> {
-    let mut text = String::new();
-    from.take(INPUT_BYTES_MAX + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > INPUT_BYTES_MAX {
+    let mut bytes = Vec::new();
+    from.take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > INPUT_BYTES_MAX {
         return Err(io::Error::other("more than a gibibyte"));
     }
-    Ok(text)
+    String::from_utf8(bytes).map_err(|error| {
+        let place = error.utf8_error().valid_up_to();
+        io::Error::other(format!(
+            "not UTF-8: byte {} is {:#04x}",
+            place + 1,
+            error.as_bytes()[place]
+        ))
+    })
 }
 
 /// Parses a duration such as `500ms`, `30s` and `2h`.
@@ -124,18 +132,34 @@ pub(super) async fn attended<T>(
     timeout: Option<Duration>,
     leave: impl Fn(Exit) -> Failure,
 ) -> Result<T, Failure> {
-    let over = async {
-        match timeout {
-            Some(timeout) => tokio::time::sleep(timeout).await,
-            None => std::future::pending().await,
-        }
-    };
     tokio::select! {
         // first, so that the signal is caught before anything is printed
         biased;
-        Ok(()) = tokio::signal::ctrl_c() => Err(leave(Exit::Interrupted)),
+        exit = end(timeout) => Err(leave(exit)),
         done = work => done,
-        () = over => Err(leave(Exit::Timeout)),
+    }
+}
+
+/// Waits for a signal that asks the command to end, or until its time is over.
+pub(super) async fn end(timeout: Option<Duration>) -> Exit {
+    match timeout {
+        Some(timeout) => tokio::time::timeout(timeout, interrupt()).await.unwrap_or(Exit::Timeout),
+        None => interrupt().await,
+    }
+}
+
+/// Waits for Ctrl-C or another signal that asks the command to end.
+pub(super) async fn interrupt() -> Exit {
+    let of = |kind: SignalKind| async move {
+        match signal(kind) {
+            Ok(mut signal) => drop(signal.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = of(SignalKind::interrupt()) => Exit::Interrupted,
+        () = of(SignalKind::terminate()) => Exit::Terminated,
+        () = of(SignalKind::hangup()) => Exit::HungUp,
     }
 }
 
@@ -151,6 +175,9 @@ mod tests {
         let file = folder.path().join("in.json");
         std::fs::write(&file, "{\"n\": 4}\n").unwrap();
         let named = format!("@{}", file.display());
+        let latin = folder.path().join("latin.json");
+        std::fs::write(&latin, b"\"abc\xfc\"").unwrap();
+        let latin = format!("@{}", latin.display());
         for (written, expected) in [
             ("{\"n\":4}", Ok(json!({ "n": 4 }))),
             (&named, Ok(json!({ "n": 4 }))),
@@ -162,6 +189,7 @@ mod tests {
             ("{n:4}", "--input: not JSON: "),
             ("@/no/such", "--input: /no/such: "),
             ("", "not JSON"),
+            (&latin, "latin.json: not UTF-8: byte 5 is 0xfc"),
         ] {
             let refused = json_of("--input", written).unwrap_err();
             assert_eq!(refused.exit, Exit::Usage);

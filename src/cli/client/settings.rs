@@ -3,6 +3,7 @@
 
 use reqwest::Url;
 
+use super::complete;
 use super::exit::{Failure, quoted};
 use super::profiles::{Profile, Profiles, Token, default_path};
 use super::screen::Form;
@@ -20,15 +21,58 @@ const SERVER_DEFAULT: &str = "http://127.0.0.1:3141";
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
 #[command(next_help_heading = "Client options")]
 pub(in crate::cli) struct Options {
-    /// Form of the output.
-    #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORM")]
-    pub(super) output: Form,
+    /// Form of the output [default: table].
+    #[arg(short, long, global = true, value_enum, value_name = "FORM")]
+    pub(super) output: Option<Form>,
     /// URL of the server. Default: GREENROOM_SERVER, then the profile, then http://127.0.0.1:3141.
     #[arg(long, global = true, value_name = "URL")]
     pub(super) server: Option<String>,
     /// Profile with the server and the token. Default: the one of `greenroom profile use`.
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME", add = complete::profiles())]
     pub(super) profile: Option<String>,
+}
+
+/// The same options before the command, as in `greenroom --server URL workflows list`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
+#[command(next_help_heading = "Options of commands that call a server")]
+pub(in crate::cli) struct Leading {
+    /// Form of the output [default: table].
+    #[arg(id = "leading_output", short = 'o', long = "output", value_enum, value_name = "FORM")]
+    output: Option<Form>,
+    /// URL of the server.
+    #[arg(id = "leading_server", long = "server", value_name = "URL")]
+    server: Option<String>,
+    /// Profile with the server and the token.
+    #[arg(id = "leading_profile", long = "profile", value_name = "NAME", add = complete::profiles())]
+    profile: Option<String>,
+}
+
+impl Leading {
+    /// Returns the first option that is given.
+    pub(in crate::cli) fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("--server", self.server.is_some()),
+            ("--profile", self.profile.is_some()),
+            ("--output", self.output.is_some()),
+        ];
+        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+    }
+}
+
+impl Options {
+    /// Adds options from before the command; those behind it win.
+    pub(super) fn behind(&self, leading: &Leading) -> Self {
+        Self {
+            output: self.output.or(leading.output),
+            server: self.server.clone().or_else(|| leading.server.clone()),
+            profile: self.profile.clone().or_else(|| leading.profile.clone()),
+        }
+    }
+
+    /// Returns the form of the output.
+    pub(super) fn form(&self) -> Form {
+        self.output.unwrap_or_default()
+    }
 }
 
 /// A server, and the token for it.
@@ -64,9 +108,14 @@ impl Target {
         let server = parse(&server)?;
         // a token goes to the server of its profile only
         let of_profile = profile
-            .filter(|it| parse(&it.server).is_ok_and(|url| url.origin() == server.origin()))
+            .filter(|it| parse(&it.server).is_ok_and(|own| is_within(&server, &own)))
             .and_then(|profile| profile.token.clone());
-        let token = variable(TOKEN).and_then(|token| Token::of(&token)).or(of_profile);
+        let token = match variable(TOKEN) {
+            Some(text) => Token::of(&text)
+                .map_err(|why| Failure::usage(format!("{TOKEN}: {why}")))?
+                .or(of_profile),
+            None => of_profile,
+        };
         Ok(Self { server, token })
     }
 }
@@ -94,6 +143,13 @@ pub(super) fn unknown_profile(name: &str, profiles: &Profiles) -> Failure {
     }
 }
 
+/// Returns true if a URL has the origin of another one, and a path in or below its path: others
+/// behind the same address may be of other people.
+fn is_within(server: &Url, own: &Url) -> bool {
+    let folder = |url: &Url| format!("{}/", url.path().trim_end_matches('/'));
+    server.origin() == own.origin() && folder(server).starts_with(&folder(own))
+}
+
 /// Parses the URL of a server.
 pub(super) fn parse(server: &str) -> Result<Url, Failure> {
     let url = Url::parse(server).ok().filter(|url| {
@@ -113,7 +169,7 @@ mod tests {
     fn profiles(current: Option<&str>) -> Profiles {
         let profile = |name: &str, token: &str| {
             let server = format!("https://{name}.example/base");
-            (name.to_owned(), Profile { server, token: Token::of(token) })
+            (name.to_owned(), Profile { server, token: Token::of(token).unwrap() })
         };
         Profiles {
             current: current.map(str::to_owned),
@@ -130,7 +186,7 @@ mod tests {
             Option<&'static str>,
             (&'static str, Option<&'static str>),
         );
-        let rows: [Row; 8] = [
+        let rows: [Row; 10] = [
             (None, None, &[], None, ("http://127.0.0.1:3141/", None)),
             (None, None, &[], Some("one"), ("https://one.example/base", Some("t-one"))),
             (None, None, &[(SERVER, "")], Some("one"), ("https://one.example/base", Some("t-one"))),
@@ -143,12 +199,21 @@ mod tests {
             ),
             // the token of a profile is not for other servers
             (None, None, &[(SERVER, "http://e")], Some("one"), ("http://e/", None)),
+            // nor for other paths of its server
+            (Some("https://one.example"), None, &[], Some("one"), ("https://one.example/", None)),
             (
-                Some("https://one.example"),
+                Some("https://one.example/base2"),
                 None,
                 &[],
                 Some("one"),
-                ("https://one.example/", Some("t-one")),
+                ("https://one.example/base2", None),
+            ),
+            (
+                Some("https://one.example/base/in"),
+                None,
+                &[],
+                Some("one"),
+                ("https://one.example/base/in", Some("t-one")),
             ),
             (Some("http://one.example"), Some("one"), &[], None, ("http://one.example/", None)),
             (None, None, &[(TOKEN, " t \n")], Some("one"), ("https://one.example/base", Some("t"))),

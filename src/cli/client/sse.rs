@@ -1,5 +1,7 @@
 //! Server-sent events of a response.
 
+use std::time::Duration;
+
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use reqwest::Response;
@@ -29,13 +31,14 @@ struct Parser {
 pub(super) struct Events {
     body: BoxStream<'static, reqwest::Result<Vec<u8>>>,
     parser: Parser,
+    silence_max: Duration,
 }
 
 impl Events {
-    /// Reads the body of a response.
-    pub(super) fn of(response: Response) -> Self {
+    /// Reads the body of a response, which ends if nothing comes for `silence_max`.
+    pub(super) fn of(response: Response, silence_max: Duration) -> Self {
         let body = response.bytes_stream().map(|bytes| bytes.map(|bytes| bytes.to_vec())).boxed();
-        Self { body, parser: Parser::default() }
+        Self { body, parser: Parser::default(), silence_max }
     }
 
     /// Returns the next event; `None` at the end of the stream, also if it ends early.
@@ -44,8 +47,8 @@ impl Events {
             if let Some(event) = self.parser.next() {
                 return Some(event);
             }
-            match self.body.next().await {
-                Some(Ok(bytes)) if self.parser.has_room_for(&bytes) => self.parser.feed(&bytes),
+            match tokio::time::timeout(self.silence_max, self.body.next()).await {
+                Ok(Some(Ok(bytes))) if self.parser.has_room_for(&bytes) => self.parser.feed(&bytes),
                 _ => return None,
             }
         }

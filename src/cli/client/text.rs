@@ -1,6 +1,7 @@
 //! Texts of a server on a terminal: without control characters, which could move the cursor, change
 //! what is shown already, or send keys.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -15,6 +16,17 @@ pub(super) fn plain_lines(text: &str) -> String {
     escaped(&text.replace("\r\n", "\n"), |c| c == '\n' || c == '\t')
 }
 
+/// Returns the begin of a text, and how much of it is left out.
+pub(super) fn shortened(text: &str, chars_max: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(chars_max) {
+        None => Cow::Borrowed(text),
+        Some((end, _)) => {
+            let left = text[end..].chars().count();
+            Cow::Owned(format!("{}… ({left} more characters)", &text[..end]))
+        }
+    }
+}
+
 fn escaped(text: &str, is_kept: impl Fn(char) -> bool) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
@@ -27,11 +39,16 @@ fn escaped(text: &str, is_kept: impl Fn(char) -> bool) -> String {
     plain
 }
 
-/// Returns true for control characters, and for those that change the direction of text.
+/// Returns true for control characters, and for those that are not seen or that change the
+/// direction of text. Joiners stay: some scripts and emoji are written with them.
 fn is_harmful(c: char) -> bool {
-    let is_direction =
-        matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    c.is_control() || is_direction || matches!(c, '\u{2028}' | '\u{2029}')
+    let is_unseen = matches!(
+        c,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+    );
+    c.is_control() || is_unseen
 }
 
 /// Returns JSON in several lines.
@@ -106,6 +123,8 @@ mod tests {
             ("\u{9b}31m", "\\u{9b}31m"),
             ("a\r\nb\tc\u{7f}", "a\\r\\nb\\tc\\u{7f}"),
             ("\u{202e}cod.exe", "\\u{202e}cod.exe"),
+            ("a\u{200b}b\u{feff}\u{e0041}", "a\\u{200b}b\\u{feff}\\u{e0041}"),
+            ("👩\u{200d}💻", "👩\u{200d}💻"),
         ] {
             assert_eq!(plain(text), expected);
         }

@@ -1,11 +1,13 @@
 //! `greenroom tools`: calling a tool without a model.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::api::Call;
 use super::exit::{Exit, Failure};
 use super::screen::note;
-use super::session::{Session, json_of, put_text};
+use super::session::{Session, attended, duration_of, json_of, put_text};
 use super::text::{cell, compact, duration, items, pretty};
 
 /// Actions on tools.
@@ -19,8 +21,11 @@ pub(in crate::cli) enum Action {
         #[arg(add = super::complete::tools())]
         name: String,
         /// Input: JSON, @FILE, or - for stdin.
-        #[arg(short, long, value_name = "JSON", default_value = "{}")]
+        #[arg(short, long, value_name = "JSON", default_value = "{}", add = super::complete::json_files())]
         input: String,
+        /// Stop waiting after this time, as 30s or 5m, with exit code 124.
+        #[arg(long, value_name = "DURATION", value_parser = duration_of)]
+        timeout: Option<Duration>,
         /// User of the call, if no token names one.
         #[arg(long, value_name = "ID")]
         user: Option<String>,
@@ -29,14 +34,16 @@ pub(in crate::cli) enum Action {
 
 /// Runs an action.
 pub(super) async fn run(session: &Session, action: &Action) -> Result<Exit, Failure> {
-    let (name, input, user) = match action {
+    let (name, input, timeout, user) = match action {
         Action::List => return list(session).await,
-        Action::Call { name, input, user } => (name, input, user),
+        Action::Call { name, input, timeout, user } => (name, input, *timeout, user),
     };
     let mut body = json!({ "input": json_of("--input", input)? });
     put_text(&mut body, "userId", user.as_ref());
     let path = ["tools", name, "execute"];
-    let called = session.api.data(Call::post(&path, &body).long()).await?;
+    let calling = session.api.data(Call::post(&path, &body).long());
+    let left = |exit| Failure::new(exit, "the tool has not answered, and may have had its effect");
+    let called = attended(calling, timeout, left).await?;
     session.screen.value(&called, |called| vec![pretty(&called["result"])])?;
     if let Some(ms) = called["executionTime"].as_u64() {
         note(&format!("{name} took {}", duration(ms)));

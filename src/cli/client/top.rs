@@ -48,20 +48,26 @@ pub(super) async fn run(session: &Session, top: &Top) -> Result<Exit, Failure> {
     let watched = attended(again(session, top.interval), None, |exit| Failure::new(exit, "")).await;
     screen.write(LEAVE)?;
     match watched {
-        // Ctrl-C is the way out
-        Err(failure) if failure.exit == Exit::Interrupted => Ok(Exit::Ok),
+        // a signal is the way out, and needs no message
+        Err(failure) if failure.exit.is_signal() => Ok(failure.exit),
         watched => watched,
     }
 }
 
 async fn again(session: &Session, interval: Duration) -> Result<Exit, Failure> {
     loop {
-        let lines = match look(session).await {
-            Ok(view) => lines_of(&session.screen, session.api.server().as_str(), &view),
-            Err(failure) if failure.is_transient() => vec![failure.to_string()],
+        let looked = look(session).await;
+        // the terminal may have another size by now
+        let screen = Screen::new(session.screen.form);
+        let lines = match looked {
+            Ok(view) => lines_of(&screen, session.api.server().as_str(), &view),
+            Err(failure) if failure.is_transient() => {
+                failure.to_string().lines().map(str::to_owned).collect()
+            }
             Err(failure) => return Err(failure),
         };
-        session.screen.write(&format!("{CLEAR}{}\nCtrl-C ends\n", lines.join("\n")))?;
+        let lines = screen.fitted(lines, "Ctrl-C ends");
+        screen.write(&format!("{CLEAR}{}", lines.join("\n")))?;
         tokio::time::sleep(interval).await;
     }
 }

@@ -45,7 +45,7 @@ pub(in crate::cli) struct Run {
     #[arg(add = complete::workflows())]
     id: String,
     /// Input: JSON, @FILE, or - for stdin.
-    #[arg(short, long, value_name = "JSON", default_value = "{}")]
+    #[arg(short, long, value_name = "JSON", default_value = "{}", add = complete::json_files())]
     input: String,
     /// Show its events while it runs.
     #[arg(short, long)]
@@ -63,7 +63,7 @@ pub(in crate::cli) struct Run {
     #[arg(long, value_name = "ID")]
     user: Option<String>,
     /// Value of `context` in steps: a JSON object, @FILE, or - for stdin.
-    #[arg(long, value_name = "JSON")]
+    #[arg(long, value_name = "JSON", add = complete::json_files())]
     context: Option<String>,
     /// Runs once however often the command is repeated with this key.
     #[arg(long, value_name = "KEY")]
@@ -149,7 +149,7 @@ async fn execute(session: &Session, options: &Run) -> Result<Exit, Failure> {
         return conclude(session, &at).await;
     }
     let state = at.state(&session.api).await?;
-    report(session, &at, &state, screen.form != Form::Table)
+    report(session, &at, &state, screen.form != Form::Table).await
 }
 
 /// Starts an execution. Returns as soon as it is recorded.

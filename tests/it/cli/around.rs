@@ -73,14 +73,16 @@ fn top_is_a_table_once_in_a_pipe() {
 #[test]
 fn top_draws_a_terminal_anew_until_it_is_interrupted() {
     let seat = Seat::new();
-    let shown = on_terminal(&seat, &["top", "--interval", "10ms"], &[], |child, shown| {
-        // the second drawing
-        if shown.matches("Ctrl-C ends").count() == 2 {
-            super::watching::signal(child, "INT");
-        }
-    });
-    assert!(shown.starts_with("\u{1b}[?1049h"), "{shown:?}");
-    assert!(shown.ends_with("\u{1b}[?1049l"), "the terminal is as before: {shown:?}");
+    for name in ["INT", "TERM", "HUP"] {
+        let shown = on_terminal(&seat, &["top", "--interval", "10ms"], &[], |child, shown| {
+            // the second drawing
+            if shown.matches("Ctrl-C ends").count() >= 2 {
+                super::watching::signal(child, name);
+            }
+        });
+        assert!(shown.starts_with("\u{1b}[?1049h"), "{shown:?}");
+        assert!(shown.ends_with("\u{1b}[?1049l"), "the terminal is as before: {shown:?}");
+    }
 }
 
 #[test]
@@ -111,6 +113,14 @@ fn shells_complete_commands_and_ids_of_the_server() {
     assert_eq!(completed(&["agents", "chat", "sil"]), ["silent"]);
     assert_eq!(completed(&["tools", "call", "p"]), ["pay"]);
     assert!(completed(&["executions", "list", "--status", "s"]).contains(&"suspended".to_owned()));
+    seat.run(&["workflows", "run", "echo", "--execution-id", "orders:7"]);
+    assert_eq!(completed(&["executions", "show", "orders:"]), ["orders:7"]);
+    assert_eq!(completed(&["executions", "replay", "orders:7", "--step", "s"]), ["same"]);
+    assert_eq!(seat.run(&["profile", "add", "home", "--server", &seat.url()]).code, 0);
+    assert_eq!(completed(&["profile", "use", "h"]), ["home"]);
+    assert_eq!(completed(&["workflows", "list", "--profile", "h"]), ["home"]);
+    std::fs::write(seat.path("in.json"), "{}").unwrap();
+    assert_eq!(completed(&["workflows", "run", "add", "--input", "@in"]), ["@in.json"]);
     // a server that is not there costs no message
     let nowhere = ["workflows", "--server", "http://127.0.0.1:1", "run", "a"];
     assert!(completed(&nowhere).is_empty());
@@ -138,7 +148,7 @@ fn shell(seat: &Seat, shell: &[&str], line: &str) -> Option<String> {
 #[test]
 fn bash_reads_its_script() {
     let seat = Seat::new();
-    let line = "source <(greenroom completions bash); COMP_WORDS=(greenroom workflows run ech); \
+    let line = "source <(greenroom completions bash); [[ $COMP_WORDBREAKS != *[:@]* ]] || exit 1; COMP_WORDS=(greenroom workflows run ech); \
         COMP_CWORD=3; COMP_TYPE=9; $(complete -p greenroom | sed 's/.*-F \\([^ ]*\\).*/\\1/') greenroom ech run; \
         echo \"${COMPREPLY[@]}\"";
     let Some(completed) = shell(&seat, &["bash", "--noprofile", "--norc"], line) else { return };

@@ -50,12 +50,14 @@ fn every_failure_has_its_code_and_says_what_to_do() {
             &[
                 "waits: bob asks",
                 "it shows {\"who\":\"bob\"}",
-                "executions resume ",
+                "it takes {\"type\":\"object\"",
+                "answer: greenroom inbox answer ask_",
+                " --approve, or --refuse\n",
                 "executions watch ",
             ],
         ),
         (
-            &["workflows", "run", "nap", "--timeout", "50ms", "--execution-id", "n-1"],
+            &["workflows", "run", "nap", "--timeout", "1s", "--execution-id", "n-1"],
             124,
             &["time is over; execution n-1 continues", "greenroom executions watch n-1"],
         ),
@@ -63,8 +65,16 @@ fn every_failure_has_its_code_and_says_what_to_do() {
         (
             &["executions", "resume", "n-1"],
             1,
-            &["Execution n-1 is not suspended", "Check its state"],
+            &["Execution n-1 is not suspended", "`greenroom executions why ID` shows its state"],
         ),
+        (
+            &["agents", "run", "silent", "WAIT", "--timeout", "50ms"],
+            124,
+            &["time is over; the answer is stopped"],
+        ),
+        (&["logs", "--execution", "exp-2"], 3, &["did you mean exp-1?"]),
+        (&["logs", "--execution", "n-1"], 0, &[]),
+        (&["logs", "--workflow", "aprovl"], 3, &["did you mean approval?"]),
         (
             &["executions", "resume", "exp-1", "-d", "{\"approved\":1}"],
             2,
@@ -77,6 +87,44 @@ fn every_failure_has_its_code_and_says_what_to_do() {
         for part in *says {
             assert!(ran.stderr.contains(part), "{arguments:?} does not say {part:?}: {ran:?}");
         }
+    }
+}
+
+#[test]
+fn failures_are_json_for_programs() {
+    let seat = Seat::new();
+    let mut refused = seat.run(&["workflows", "show", "ad", "-o", "json"]);
+    let id = refused.stderr.split("\"requestId\":\"").nth(1).unwrap().split('"').next().unwrap();
+    assert!(!id.is_empty());
+    refused.stderr = refused.stderr.replace(id, "ID");
+    let expected = "{\"error\":{\"message\":\"Workflow ad not found\",\
+        \"code\":\"workflow_not_found\",\"status\":404,\"requestId\":\"ID\",\
+        \"advice\":[\"did you mean add?\"],\"exitCode\":3}}\n";
+    assert_eq!((refused.code, refused.stderr.as_str()), (3, expected));
+    let usage = seat.run(&["-o", "jsonl", "workflows", "run", "add", "-i", "{n}"]);
+    assert!(usage.stderr.starts_with("{\"error\":{\"message\":\"--input: not JSON: "), "{usage:?}");
+    assert!(usage.stderr.ends_with(",\"exitCode\":2}}\n"), "{usage:?}");
+}
+
+#[test]
+fn options_may_come_before_the_command() {
+    let seat = Seat::new();
+    let url = seat.url();
+    let with = |arguments: &[&str]| {
+        let mut command = seat.command(arguments);
+        command.env("GREENROOM_SERVER", "http://127.0.0.1:1");
+        seat.end(command)
+    };
+    assert_eq!(with(&["workflows", "list"]).code, 1);
+    let listed = with(&["--server", &url, "-o", "json", "workflows", "list"]);
+    assert!(listed.stdout.starts_with('['), "{listed:?}");
+    let nowhere = ["--server", "http://127.0.0.1:2", "workflows", "list", "--server", &url];
+    assert_eq!(with(&nowhere).code, 0, "the one behind the command wins");
+    for command in [&["check"][..], &["serve"], &[]] {
+        let refused = with(&[&["--server", &url], command].concat());
+        assert_eq!(refused.code, 2, "{refused:?}");
+        let expected = "greenroom: --server is for commands that call a server\n";
+        assert!(refused.stderr.starts_with(expected), "{refused:?}");
     }
 }
 

@@ -1,13 +1,13 @@
 //! Agents, the log and traces.
 
-use std::io::BufReader;
-use std::process::Command;
+use std::io::{BufReader, Write as _};
+use std::process::{Command, Stdio};
 
 use serde_json::json;
 
 use super::runs::keys;
 use super::seat::{Ran, Seat};
-use super::watching::{ended, signal, until};
+use super::watching::{ended, pty, signal, until};
 use support::eventually;
 
 #[test]
@@ -45,6 +45,61 @@ fn an_agent_answers_once() {
     assert!(waits.stderr.contains("--approve, or --refuse"), "{waits:?}");
     let ran = seat.run(&["agents", "run", "payer", "PAY", "-o", "json"]);
     assert_eq!(ran.code, 5);
+    assert!(ran.stderr.contains("come back: greenroom agents watch payer "), "{ran:?}");
+}
+
+#[test]
+fn an_answer_that_waited_is_read_later() {
+    let seat = Seat::new();
+    let waits = seat.run(&["agents", "run", "payer", "PAY"]);
+    let word_after = |part: &str| {
+        let rest = waits.stderr.split(part).nth(1).unwrap();
+        rest.split_whitespace().next().unwrap().to_owned()
+    };
+    let (ask, id) = (word_after("inbox answer "), word_after("agents watch payer "));
+    let watch = ["agents", "watch", "payer", &id];
+    let still = seat.run(&watch);
+    assert_eq!(still.code, 5);
+    assert_eq!(
+        still.stderr,
+        waits
+            .stderr
+            .split_once("greenroom: ")
+            .map(|(_, rest)| format!("greenroom: {rest}"))
+            .unwrap()
+    );
+    let answered = seat.run(&["inbox", "answer", &ask, "--approve"]);
+    let expected = format!("it continues: greenroom agents watch payer {id}\n");
+    assert_eq!((answered.code, answered.stderr), (0, expected));
+    let read = seat.run(&watch);
+    assert_eq!(read.code, 0, "{read:?}");
+    assert!(!read.stdout.is_empty());
+    assert_eq!(seat.json(&watch)["status"], "completed");
+    assert_eq!(seat.run(&["agents", "watch", "payer", "none"]).code, 3);
+
+    let chat = ["agents", "chat", "payer"];
+    let piped = seat.run_with(&chat, "PAY\n");
+    assert_eq!(piped.code, 5);
+    assert!(piped.stderr.contains("with --conversation ID the server keeps"), "{piped:?}");
+}
+
+#[test]
+fn a_person_at_a_terminal_is_asked_in_the_chat() {
+    let seat = Seat::new();
+    let (mut keyboard, terminal) = pty();
+    let mut command = seat.command(&["agents", "chat", "payer"]);
+    let child = seat.spawn(command.stdin(Stdio::from(terminal)));
+    keyboard.write_all(b"PAY\nwhat?\ny\nhello\n\x04").unwrap();
+    let Ran { code, stdout, stderr } = ended(child);
+    drop(keyboard);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(stdout.matches("approve? y, n, or n REASON: ").count(), 2, "{stdout}");
+    assert!(stderr.contains("the agent waits: Pay 4\n  pay {"), "{stderr}");
+    // both messages have an answer, and the second one belongs to the same conversation
+    let history = seat.server.get("/agents/payer/history?limit=2").data();
+    let entries = history["entries"].as_array().unwrap();
+    assert!(entries.iter().all(|entry| entry["status"] == "completed"), "{history}");
+    assert_eq!(entries[0]["input"].as_array().map(Vec::len), Some(3), "{history}");
 }
 
 #[test]
@@ -92,6 +147,23 @@ fn the_log_is_listed_and_followed() {
     let refused = seat.run(&["logs", "-f", "--since", "yesterday"]);
     assert_eq!(refused.code, 2);
     assert!(refused.stderr.contains("\n  request "), "{refused:?}");
+}
+
+#[test]
+fn the_log_is_followed_over_a_restart() {
+    let mut seat = Seat::new();
+    let mut child = seat.spawn(&mut seat.command(&["logs", "-f", "--agent", "payer"]));
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    assert_eq!(seat.run(&["agents", "run", "payer", "PAY"]).code, 5);
+    let first = until(&mut stdout, "waits for people");
+    seat.restart();
+    assert_eq!(seat.run(&["agents", "run", "payer", "PAY"]).code, 5);
+    let second = until(&mut stdout, "waits for people");
+    assert_ne!(first, second, "nothing is repeated");
+    signal(&child, "INT");
+    let Ran { code, stderr, .. } = ended(child);
+    let expected = "the stream has ended early; connecting again\ngreenroom: interrupted\n";
+    assert_eq!((code, stderr.as_str()), (130, expected));
 }
 
 #[test]

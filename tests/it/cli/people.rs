@@ -30,7 +30,7 @@ fn asks_are_listed_claimed_and_answered() {
 
     let shown = seat.run(&["inbox", "show", &ask]).stdout;
     assert!(shown.contains("shows          {\"who\":\"ann\"}\n"), "{shown}");
-    let how = format!("to answer: greenroom inbox answer {ask} --data JSON\n");
+    let how = format!("to answer: greenroom inbox answer {ask} --approve, or --refuse\n");
     assert!(shown.ends_with(&how), "{shown}");
     let expected = "askId claimedBy claimedUntil closedAt deadline form kind of openedAt payload \
         reason revision schema state to userId";
@@ -48,6 +48,61 @@ fn asks_are_listed_claimed_and_answered() {
     assert_eq!(seat.run(&["executions", "watch", "x-1"]).code, 0);
     let closed = seat.json(&["inbox", "list", "--state", "closed"]);
     assert_eq!(closed[0]["state"], "answered");
+}
+
+#[test]
+fn an_answer_says_what_came_of_it() {
+    let seat = Seat::new();
+    let ask = asked(&seat, "x-1");
+    let answered = seat.run(&["inbox", "answer", &ask, "--approve"]);
+    let expected = "approval x-1 is completed: greenroom executions show x-1\n";
+    assert_eq!((answered.code, answered.stderr.as_str()), (0, expected));
+}
+
+#[test]
+fn a_resume_shows_what_follows() {
+    let seat = Seat::new();
+    asked(&seat, "x-1");
+    let resume = ["executions", "resume", "x-1", "--watch", "-d"];
+    let refused = seat.run(&[&resume[..], &["{\"approved\":1}"]].concat());
+    assert_eq!(refused.code, 2);
+    let resumed = seat.run(&[&resume[..], &["{\"approved\":true}"]].concat());
+    assert_eq!(resumed.code, 0, "{resumed:?}");
+    assert!(!resumed.stdout.contains("workflow-start\n"), "what was before: {resumed:?}");
+    assert!(resumed.stdout.contains("  step-complete       after\n"), "{resumed:?}");
+    assert!(resumed.stdout.ends_with("{\n  \"approved\": true\n}\n"), "{resumed:?}");
+}
+
+#[test]
+fn one_command_changes_many_executions() {
+    let seat = Seat::new();
+    for id in ["x-1", "x-2"] {
+        asked(&seat, id);
+    }
+    let bulk = |options: &[&str]| seat.run(&[&["executions", "bulk"], options].concat());
+    let select = ["cancel", "--workflow", "approval"];
+    let refused = bulk(&select);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("only after a question or with --yes"), "{refused:?}");
+    let all = bulk(&["cancel", "--yes"]);
+    assert_eq!(all.code, 2);
+    assert!(all.stderr.contains("name the executions either with filters"), "{all:?}");
+    let dry = bulk(&[&select[..], &["--dry-run"]].concat());
+    assert_eq!((dry.code, dry.stdout.lines().next()), (0, Some("2 would be cancelled")));
+    assert_eq!(seat.json(&["executions", "show", "x-1"])["status"], "suspended");
+
+    let key = ["--yes", "--idempotency-key", "k", "--by", "ann", "-o", "json"];
+    let done = [&select[..], &key].concat();
+    let first: Value = serde_json::from_str(&bulk(&done).stdout).unwrap();
+    assert_eq!((&first["result"]["done"], &first["status"]), (&json!(2), &json!("completed")));
+    let again: Value = serde_json::from_str(&bulk(&done).stdout).unwrap();
+    assert_eq!(again["executionId"], first["executionId"]);
+    assert_eq!(seat.json(&["executions", "show", "x-2"])["cancelledBy"]["id"], "ann");
+    let partly = bulk(&["cancel", "--yes", "--id", "x-1", "--id", "none"]);
+    assert_eq!(partly.code, 1);
+    assert!(partly.stderr.contains("\n  none: execution not found\n"), "{partly:?}");
+    let detached = bulk(&[&select[..], &["--yes", "--detach"]].concat());
+    assert_eq!(seat.run(&["executions", "watch", detached.stdout.trim()]).code, 0);
 }
 
 #[test]
@@ -130,6 +185,6 @@ fn an_execution_runs_again_from_the_middle() {
     assert_eq!(failed.code, 1);
     assert!(failed.stderr.contains("greenroom: failing f-2 failed at bad: "), "{failed:?}");
     let unknown = seat.run(&["executions", "replay", "f-1", "--step", "nope"]);
-    assert_eq!(unknown.code, 1);
-    assert!(unknown.stderr.contains("\n  request "), "{unknown:?}");
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.stderr.contains("`greenroom executions show ID` has its steps"), "{unknown:?}");
 }

@@ -74,5 +74,12 @@ fn a_token_is_not_taken_from_the_command_line() {
         seat.run_with(&["profile", "add", "one", "--server", &seat.url(), "--token", "-"], "\n");
     assert_eq!(empty.code, 2);
     assert!(empty.stderr.contains("stdin has no token"), "{empty:?}");
+    let add = ["profile", "add", "one", "--server", &seat.url(), "--token", "-"];
+    for (token, says) in [("a\nb\n".to_owned(), "one line"), ("x".repeat(20_000), "at most 16384")]
+    {
+        let refused = seat.run_with(&add, &token);
+        assert_eq!(refused.code, 2);
+        assert!(refused.stderr.contains(says), "{refused:?}");
+    }
     assert!(seat.run(&["profile", "add", "one"]).stderr.contains("a profile needs a server"));
 }

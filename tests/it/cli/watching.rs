@@ -135,6 +135,16 @@ fn the_server_may_restart_meanwhile() {
     assert!(ran.stderr.starts_with("the stream has ended early; connecting again\n"), "{ran:?}");
 }
 
+/// Returns the two ends of a terminal: that of the person, and that of a program.
+pub(super) fn pty() -> (File, File) {
+    let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&person).unwrap();
+    unlockpt(&person).unwrap();
+    let name = ptsname(&person, Vec::new()).unwrap();
+    let program = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    (File::from(person), program)
+}
+
 /// Runs a command with a terminal as its stdout, and returns the text that it writes there. `look`
 /// sees the text whenever it grows.
 pub(super) fn on_terminal(
@@ -143,12 +153,7 @@ pub(super) fn on_terminal(
     variables: &[(&str, &str)],
     look: impl Fn(&Child, &str),
 ) -> String {
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
-    let screen = openpt(flags).unwrap();
-    grantpt(&screen).unwrap();
-    unlockpt(&screen).unwrap();
-    let name = ptsname(&screen, Vec::new()).unwrap();
-    let terminal = File::options().write(true).open(name.to_str().unwrap()).unwrap();
+    let (mut screen, terminal) = pty();
     let mut command = seat.command(arguments);
     command.env("TERM", "xterm").envs(variables.iter().copied());
     command.stdout(Stdio::from(terminal)).stderr(Stdio::null());
@@ -156,7 +161,6 @@ pub(super) fn on_terminal(
     // the command has the terminal's other end, which closes with it
     drop(command);
     let mut shown = Vec::new();
-    let mut screen = File::from(screen);
     let mut piece = [0; 4096];
     while let Ok(length @ 1..) = screen.read(&mut piece) {
         shown.extend_from_slice(&piece[..length]);

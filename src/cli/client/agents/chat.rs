@@ -6,11 +6,13 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::Memory;
+use super::approve::decide;
 use super::generation::{Outcome, generate, waiting};
+use super::settle::rest;
 use crate::cli::client::api::Call;
-use crate::cli::client::exit::{Exit, Failure};
+use crate::cli::client::exit::{Exit, Failure, quoted};
 use crate::cli::client::screen::{Form, note};
-use crate::cli::client::session::Session;
+use crate::cli::client::session::{Session, interrupt};
 
 /// Talks until stdin ends. Without a conversation of the server, this side keeps what was said.
 pub(super) async fn run(session: &Session, agent: &str, memory: &Memory) -> Result<Exit, Failure> {
@@ -25,7 +27,7 @@ pub(super) async fn run(session: &Session, agent: &str, memory: &Memory) -> Resu
         }
         let line = tokio::select! {
             line = lines.recv() => line,
-            Ok(()) = tokio::signal::ctrl_c() => None,
+            _ = interrupt() => None,
         };
         let Some(line) = line else { break };
         if line.trim().is_empty() {
@@ -34,16 +36,26 @@ pub(super) async fn run(session: &Session, agent: &str, memory: &Memory) -> Resu
         said.push(json!({ "role": "user", "content": line }));
         let input = if memory.conversation.is_some() { json!(line) } else { json!(said) };
         let body = json!({ "input": input, "options": memory.options() });
-        match generate(session, agent, &body).await {
+        let mut outcome = generate(session, agent, &body, None).await;
+        while let Ok(Outcome::Waiting { generation, asks }) = outcome {
+            let left = || waiting(agent, &generation, &asks).advise(continuation(agent, memory));
+            for ask in &asks {
+                if !is_prompted || !decide(session, ask, memory, &mut lines).await? {
+                    return Err(left());
+                }
+            }
+            outcome = rest(session, agent, &generation).await;
+        }
+        match outcome {
             Ok(Outcome::Answered { text }) => {
                 said.push(json!({ "role": "assistant", "content": text }));
             }
-            Ok(Outcome::Waiting(asks)) => return Err(waiting(&asks)),
             // what was not answered is not part of the conversation
-            Ok(Outcome::Stopped) => drop(said.pop()),
+            Ok(Outcome::Waiting { .. } | Outcome::Stopped(Exit::Interrupted)) => drop(said.pop()),
+            Ok(Outcome::Stopped(signal)) => return Ok(signal),
             // a person reads the failure, and says something else
             Err(failure) if is_prompted && failure.exit == Exit::Failed => {
-                note(&failure.to_string());
+                failure.to_string().lines().for_each(note);
                 said.pop();
             }
             Err(failure) => return Err(failure),
@@ -53,6 +65,23 @@ pub(super) async fn run(session: &Session, agent: &str, memory: &Memory) -> Resu
         session.screen.line("")?;
     }
     Ok(Exit::Ok)
+}
+
+/// Returns how to continue a conversation, if the server has it.
+fn continuation(agent: &str, memory: &Memory) -> String {
+    let Some(conversation) = &memory.conversation else {
+        return "with --conversation ID the server keeps what is said, and a chat can be continued"
+            .to_owned();
+    };
+    let mut line = format!(
+        "continue: greenroom agents chat {} --conversation {}",
+        quoted(agent),
+        quoted(conversation)
+    );
+    if let Some(user) = &memory.user {
+        line.push_str(&format!(" --user {}", quoted(user)));
+    }
+    line
 }
 
 /// Reads the lines of stdin on a thread, since a read of a terminal cannot be interrupted.

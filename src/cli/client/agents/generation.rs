@@ -1,12 +1,13 @@
 //! One answer of an agent, while it is written.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::cli::client::api::Call;
 use crate::cli::client::exit::{Exit, Failure, quoted};
 use crate::cli::client::screen::{Form, note};
-use crate::cli::client::session::Session;
-use crate::cli::client::sse::Events;
+use crate::cli::client::session::{Session, end};
 use crate::cli::client::text::{compact, plain_lines, text};
 
 /// End of an answer.
@@ -15,9 +16,9 @@ pub(super) enum Outcome {
     /// The whole text.
     Answered { text: String },
     /// Asks that people have to answer first.
-    Waiting(Vec<Value>),
-    /// Ctrl-C.
-    Stopped,
+    Waiting { generation: String, asks: Vec<Value> },
+    /// Ctrl-C, another signal, or the end of the time.
+    Stopped(Exit),
 }
 
 /// An answer so far.
@@ -29,23 +30,26 @@ struct Answer {
     is_over: bool,
 }
 
-/// Asks an agent and prints the answer as it comes. Ctrl-C cancels it at the server.
+/// Asks an agent and prints the answer as it comes. Ctrl-C and the end of the time cancel it at the
+/// server.
 pub(super) async fn generate(
     session: &Session,
     agent: &str,
     body: &Value,
+    timeout: Option<Duration>,
 ) -> Result<Outcome, Failure> {
     let path = ["agents", agent, "stream"];
-    let mut events = Events::of(session.api.open(Call::post(&path, body).long()).await?);
+    let (_, mut events) = session.api.events(Call::post(&path, body)).await?;
     let mut answer = Answer::default();
-    let mut interrupt = std::pin::pin!(tokio::signal::ctrl_c());
+    let mut end = std::pin::pin!(end(timeout));
     loop {
         let event = tokio::select! {
             // first, so that the signal is caught before anything is printed
             biased;
-            Ok(()) = &mut interrupt => {
+            exit = &mut end => {
                 end_line(session, &answer)?;
-                return stop(session, agent, &answer).await;
+                stop(session, agent, &answer.generation).await?;
+                return Ok(Outcome::Stopped(exit));
             }
             event = events.next() => event,
         };
@@ -60,7 +64,7 @@ pub(super) async fn generate(
     if answer.asks.is_empty() {
         Ok(Outcome::Answered { text: answer.text })
     } else {
-        Ok(Outcome::Waiting(answer.asks))
+        Ok(Outcome::Waiting { generation: answer.generation, asks: answer.asks })
     }
 }
 
@@ -106,25 +110,26 @@ fn end_line(session: &Session, answer: &Answer) -> Result<(), Failure> {
 }
 
 /// Cancels a generation whose answer is no longer wanted.
-async fn stop(session: &Session, agent: &str, answer: &Answer) -> Result<Outcome, Failure> {
-    if !answer.generation.is_empty() {
-        let path = ["agents", agent, "generations", &answer.generation, "cancel"];
+pub(super) async fn stop(session: &Session, agent: &str, id: &str) -> Result<(), Failure> {
+    if !id.is_empty() {
+        let path = ["agents", agent, "generations", id, "cancel"];
         // it may have ended meanwhile
         let _ = session.api.any_reply(Call::post(&path, &json!({}))).await?;
     }
-    Ok(Outcome::Stopped)
+    Ok(())
 }
 
 /// Returns the failure of an answer that waits for people.
-pub(super) fn waiting(asks: &[Value]) -> Failure {
+pub(super) fn waiting(agent: &str, id: &str, asks: &[Value]) -> Failure {
     let reasons: Vec<_> = asks.iter().map(|ask| text(ask, "reason")).collect();
     let failure = Failure::new(Exit::Suspended, format!("the agent waits: {}", reasons.join("; ")));
-    asks.iter().fold(failure, |failure, ask| {
+    let failure = asks.iter().fold(failure, |failure, ask| {
         let id = quoted(text(ask, "askId"));
         let how = match text(ask, "kind") {
             "approval" => "--approve, or --refuse",
             _ => "--data JSON",
         };
         failure.advise(format!("answer: greenroom inbox answer {id} {how}"))
-    })
+    });
+    failure.advise(format!("come back: greenroom agents watch {} {}", quoted(agent), quoted(id)))
 }

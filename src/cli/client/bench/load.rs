@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use crate::cli::client::api::{Api, Call};
 use crate::cli::client::exit::{Exit, Failure};
-use crate::cli::client::sse::Events;
 use crate::cli::client::text::text;
 
 /// Time before each measurement, in which connections are made and caches filled.
@@ -60,7 +59,7 @@ impl Kind {
             }
             Self::Ask { agent, route: "stream", body } => {
                 let path = ["agents", agent, "stream"];
-                let mut events = Events::of(api.open(Call::post(&path, body)).await?);
+                let (_, mut events) = api.events(Call::post(&path, body)).await?;
                 let mut last = Value::Null;
                 while let Some(event) = events.next().await {
                     last = event.data;
