@@ -76,7 +76,7 @@ fn chosen(
     Ok((checked(config).map_err(refused)?, are_examples))
 }
 
-/// What a start prints.
+/// Parts of what a start prints.
 struct Shown {
     from: String,
     has_console: bool,

@@ -3,7 +3,7 @@
 //! The backup is copied and checked before anything changes. A store that is there already is kept
 //! under another name: first it gets that name as well, then the files beside it move there, then the
 //! copy takes the old name. Each of these is durable before the next. In between the store has two
-//! names, with which no server starts, and a repeated restore goes on from there.
+//! names, with which no server starts, and a repeated restore continues from there.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -114,7 +114,7 @@ fn give_to_owner(store: &Path, copy: &Path) -> io::Result<()> {
     }
     let given = chown(copy, Some(like.uid()), Some(like.gid()))
         .and_then(|()| chown(beside(store, ".lock"), Some(like.uid()), Some(like.gid())));
-    // a new store in the folder of somebody else belongs to who restores it
+    // a new store in the folder of another user belongs to who restores it
     if is_there { given } else { Ok(()) }
 }
 

@@ -137,7 +137,7 @@ fn dev_says_what_to_try_and_reads_what_is_saved() {
     let workflow = |id: &str| format!("[workflows.{id}]\nsteps = [{{ id = \"a\", map = 1 }}]\n");
     let home = Home::new(&workflow("one"));
     let server = Server::start(home.greenroom(&["dev", "--fresh"]));
-    let line = server.says("greenroom workflows run one --watch");
+    let line = server.says(" one --watch");
     let words: Vec<_> = line.split_whitespace().skip_while(|word| *word != "workflows").collect();
     let tried = ran(&home, &words);
     assert_eq!((tried.code, tried.stdout.ends_with("1\n")), (0, true), "{tried:?}");

@@ -1,3 +1,5 @@
+//! Restores over stores of every state.
+
 use std::sync::Arc;
 
 use greenroom_actors::ports::conformance::{Bench, Draft};
