@@ -116,12 +116,11 @@ impl Screen {
 
     /// Returns lines without colours as the terminal has room for them, and a last one below.
     pub(super) fn fitted(&self, mut lines: Vec<String>, last: &str) -> Vec<String> {
-        if let Some(rows) = self.height.map(|height| height.saturating_sub(1).max(1)) {
-            if lines.len() > rows {
-                let left = lines.len() - (rows - 1);
-                lines.truncate(rows - 1);
-                lines.push(format!("… {left} more lines"));
-            }
+        let rows = self.height.map(|height| height.saturating_sub(1).max(1));
+        if let Some(rows) = rows.filter(|rows| lines.len() > *rows) {
+            let left = lines.len() - (rows - 1);
+            lines.truncate(rows - 1);
+            lines.push(format!("… {left} more lines"));
         }
         lines.push(last.to_owned());
         match self.width {

@@ -31,8 +31,8 @@ pub(super) fn look(config: &Config) -> Finding {
     let url = format!("http://{}:{port}/livez", reachable(host));
     let answer = app::block_on(answer_of(&url, PATIENCE));
     let is_ours = |text: &String| text == "ok";
-    match answer.and_then(|text| Some(text).filter(is_ours).ok_or("answers something else".into()))
-    {
+    let other = || "answers something else".to_owned();
+    match answer.and_then(|text| Some(text).filter(is_ours).ok_or_else(other)) {
         Ok(_) => {
             Finding::new(State::Good, NAME, format!("a server listens at {host}:{port} already"))
         }

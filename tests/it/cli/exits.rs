@@ -6,6 +6,67 @@ use super::seat::{Ran, Seat};
 use crate::program::Programs as _;
 use support::server::Home;
 
+/// Command lines, their exit codes, and what they say.
+const FAILURES: &[(&[&str], i32, &[&str])] = &[
+    (&["workflows", "run", "add", "-i", "{\"n\":1}"], 0, &["add ", " completed in "]),
+    (
+        &["workflows", "run", "failing"],
+        1,
+        &["greenroom: failing ", " failed at bad: ", "greenroom executions replay "],
+    ),
+    (&["workflows", "run", "add", "-i", "{n}"], 2, &["--input: not JSON", "@FILE"]),
+    (&["workflows", "run", "add", "-i", "@no.json"], 2, &["--input: no.json: "]),
+    (
+        &["workflows", "run", "add", "-i", "{\"n\":\"x\"}"],
+        2,
+        &["n: \"x\" is not of type \"integer\"", "greenroom workflows show", "\n  request "],
+    ),
+    (&["workflows", "list", "--server", "nonsense"], 2, &["must be a URL"]),
+    (&["workflows", "list", "--port", "1"], 2, &["--port is for the server", "--server"]),
+    (&["workflows", "lst"], 2, &["similar subcommand exists: 'list'"]),
+    (&["workflows", "show", "ad"], 3, &["Workflow ad not found\n  did you mean add?\n  request "]),
+    (&["workflows", "run", "approvl"], 3, &["did you mean approval?", "\n  request "]),
+    (&["executions", "show", "exp-2"], 3, &["did you mean exp-1?", "\n  request "]),
+    (&["executions", "show", "zzz"], 3, &["`greenroom executions list` shows them"]),
+    (&["executions", "list", "--workflow", "fork?"], 3, &["did you mean fork?"]),
+    (
+        &["workflows", "run", "approval", "-i", "{\"who\":\"bob\"}"],
+        5,
+        &[
+            "waits: bob asks",
+            "it shows {\"who\":\"bob\"}",
+            "it takes {\"type\":\"object\"",
+            "answer: greenroom inbox answer ask_",
+            " --approve, or --refuse\n",
+            "executions watch ",
+        ],
+    ),
+    (
+        &["workflows", "run", "nap", "--timeout", "1s", "--execution-id", "n-1"],
+        124,
+        &["time is over; execution n-1 continues", "greenroom executions watch n-1"],
+    ),
+    (&["executions", "watch", "n-1", "--timeout", "50ms"], 124, &["executions cancel n-1"]),
+    (
+        &["executions", "resume", "n-1"],
+        1,
+        &["Execution n-1 is not suspended", "`greenroom executions why ID` shows its state"],
+    ),
+    (
+        &["agents", "run", "silent", "WAIT", "--timeout", "50ms"],
+        124,
+        &["time is over; the answer is stopped"],
+    ),
+    (&["logs", "--execution", "exp-2"], 3, &["did you mean exp-1?"]),
+    (&["logs", "--execution", "n-1"], 0, &[]),
+    (&["logs", "--workflow", "aprovl"], 3, &["did you mean approval?"]),
+    (
+        &["executions", "resume", "exp-1", "-d", "{\"approved\":1}"],
+        2,
+        &["approved: 1 is not of type \"boolean\""],
+    ),
+];
+
 #[test]
 fn every_failure_has_its_code_and_says_what_to_do() {
     let seat = Seat::new();
@@ -18,70 +79,7 @@ fn every_failure_has_its_code_and_says_what_to_do() {
         "--execution-id",
         "exp-1",
     ]);
-    let rows: &[(&[&str], i32, &[&str])] = &[
-        (&["workflows", "run", "add", "-i", "{\"n\":1}"], 0, &["add ", " completed in "]),
-        (
-            &["workflows", "run", "failing"],
-            1,
-            &["greenroom: failing ", " failed at bad: ", "greenroom executions replay "],
-        ),
-        (&["workflows", "run", "add", "-i", "{n}"], 2, &["--input: not JSON", "@FILE"]),
-        (&["workflows", "run", "add", "-i", "@no.json"], 2, &["--input: no.json: "]),
-        (
-            &["workflows", "run", "add", "-i", "{\"n\":\"x\"}"],
-            2,
-            &["n: \"x\" is not of type \"integer\"", "greenroom workflows show", "\n  request "],
-        ),
-        (&["workflows", "list", "--server", "nonsense"], 2, &["must be a URL"]),
-        (&["workflows", "list", "--port", "1"], 2, &["--port is for the server", "--server"]),
-        (&["workflows", "lst"], 2, &["similar subcommand exists: 'list'"]),
-        (
-            &["workflows", "show", "ad"],
-            3,
-            &["Workflow ad not found\n  did you mean add?\n  request "],
-        ),
-        (&["workflows", "run", "approvl"], 3, &["did you mean approval?", "\n  request "]),
-        (&["executions", "show", "exp-2"], 3, &["did you mean exp-1?", "\n  request "]),
-        (&["executions", "show", "zzz"], 3, &["`greenroom executions list` shows them"]),
-        (&["executions", "list", "--workflow", "fork?"], 3, &["did you mean fork?"]),
-        (
-            &["workflows", "run", "approval", "-i", "{\"who\":\"bob\"}"],
-            5,
-            &[
-                "waits: bob asks",
-                "it shows {\"who\":\"bob\"}",
-                "it takes {\"type\":\"object\"",
-                "answer: greenroom inbox answer ask_",
-                " --approve, or --refuse\n",
-                "executions watch ",
-            ],
-        ),
-        (
-            &["workflows", "run", "nap", "--timeout", "1s", "--execution-id", "n-1"],
-            124,
-            &["time is over; execution n-1 continues", "greenroom executions watch n-1"],
-        ),
-        (&["executions", "watch", "n-1", "--timeout", "50ms"], 124, &["executions cancel n-1"]),
-        (
-            &["executions", "resume", "n-1"],
-            1,
-            &["Execution n-1 is not suspended", "`greenroom executions why ID` shows its state"],
-        ),
-        (
-            &["agents", "run", "silent", "WAIT", "--timeout", "50ms"],
-            124,
-            &["time is over; the answer is stopped"],
-        ),
-        (&["logs", "--execution", "exp-2"], 3, &["did you mean exp-1?"]),
-        (&["logs", "--execution", "n-1"], 0, &[]),
-        (&["logs", "--workflow", "aprovl"], 3, &["did you mean approval?"]),
-        (
-            &["executions", "resume", "exp-1", "-d", "{\"approved\":1}"],
-            2,
-            &["approved: 1 is not of type \"boolean\""],
-        ),
-    ];
-    for (arguments, code, says) in rows {
+    for (arguments, code, says) in FAILURES {
         let ran = seat.run(arguments);
         assert_eq!(ran.code, *code, "{arguments:?}: {ran:?}");
         for part in *says {

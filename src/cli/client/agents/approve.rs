@@ -56,7 +56,7 @@ fn note_lines(failure: &Failure) {
 
 /// Reads the answer to an approval; `None` if it is none.
 fn decision(line: &str) -> Option<Value> {
-    let (word, reason) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
+    let (word, reason) = line.trim().split_once(' ').unwrap_or_else(|| (line.trim(), ""));
     let approved = match word.to_ascii_lowercase().as_str() {
         "y" | "yes" | "approve" => true,
         "n" | "no" | "refuse" => false,
