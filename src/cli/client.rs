@@ -12,6 +12,7 @@ mod follow;
 mod graph;
 mod inbox;
 mod logs;
+mod problems;
 mod profile;
 mod profiles;
 mod refusal;

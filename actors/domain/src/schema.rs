@@ -144,6 +144,20 @@ impl Schema {
         })
     }
 
+    /// Returns up to `max` violations, for a person who mends all of them at once. Only the first one
+    /// if others would cost too much to find.
+    pub fn violations(&self, instance: &Value, max: usize) -> Vec<SchemaViolation> {
+        let Err(first) = self.check(instance) else { return Vec::new() };
+        if first.is_too_costly || !self.inner.recursion.affords(instance) {
+            return vec![first];
+        }
+        effort::bounded(|| {
+            let errors = self.inner.validator.iter_errors(instance).take(max);
+            let found: Vec<_> = errors.map(|error| violation(instance, &error)).collect();
+            if effort::excess().is_some() { vec![first] } else { found }
+        })
+    }
+
     fn check_paid(&self, instance: &Value) -> Result<(), SchemaViolation> {
         if self.inner.validator.is_valid(instance) {
             return Ok(());

@@ -125,6 +125,11 @@ impl Failure {
         self.is_transient
     }
 
+    /// Returns true if the message has this text.
+    pub(super) fn says(&self, part: &str) -> bool {
+        self.message.contains(part)
+    }
+
     /// Returns true if a server has refused the request with this code.
     pub(super) fn is_refused_as(&self, code: &str) -> bool {
         self.refusal.as_ref().is_some_and(|refusal| refusal.code == code)

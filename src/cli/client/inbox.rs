@@ -9,6 +9,7 @@ use super::api::Call;
 use super::complete;
 use super::exit::{Exit, Failure, quoted};
 use super::follow::{Located, follow};
+use super::problems::all_of;
 use super::screen::{fields, note};
 use super::session::{Session, json_of, put_text};
 use super::show::Show;
@@ -183,7 +184,13 @@ async fn give(session: &Session, answer: &Answer) -> Result<Value, Failure> {
     let headers: Vec<_> = key.map(|key| ("idempotency-key", key)).into_iter().collect();
     let body = of_caller(&answer.by, body);
     let path = ["inbox", answer.by.id.as_str(), "answer"];
-    session.api.data(Call::post(&path, &body).headers(&headers)).await
+    match session.api.data(Call::post(&path, &body).headers(&headers)).await {
+        Err(failure) if failure.is_refused_as("answer_invalid") => {
+            let ask = session.api.data(Call::get(&["inbox", &answer.by.id])).await?;
+            Err(all_of(failure, &ask["schema"], &body["data"]))
+        }
+        given => given,
+    }
 }
 
 /// Says what came of an answer: how the execution is a moment later, or where the agent's answer

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::api::Call;
 use super::exit::{Exit, Failure};
+use super::problems::all_of;
 use super::screen::note;
 use super::session::{Session, attended, duration_of, json_of, put_text};
 use super::text::{cell, compact, duration, items, pretty};
@@ -43,7 +44,16 @@ pub(super) async fn run(session: &Session, action: &Action) -> Result<Exit, Fail
     let path = ["tools", name, "execute"];
     let calling = session.api.data(Call::post(&path, &body).long());
     let left = |exit| Failure::new(exit, "the tool has not answered, and may have had its effect");
-    let called = attended(calling, timeout, left).await?;
+    let called = match attended(calling, timeout, left).await {
+        Err(failure) if failure.is_refused_as("tool_input_invalid") => {
+            let tools = session.api.data(Call::get(&["tools"])).await?;
+            let tools = tools.as_array().map_or(&[][..], Vec::as_slice);
+            let tool = tools.iter().find(|it| it["name"] == name.as_str());
+            let schema = tool.map_or(&Value::Null, |tool| &tool["parameters"]);
+            return Err(all_of(failure, schema, &body["input"]));
+        }
+        called => called?,
+    };
     session.screen.value(&called, |called| vec![pretty(&called["result"])])?;
     if let Some(ms) = called["executionTime"].as_u64() {
         note(&format!("{name} took {}", duration(ms)));

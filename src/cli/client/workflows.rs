@@ -9,6 +9,7 @@ use super::complete;
 use super::exit::{Exit, Failure, quoted};
 use super::follow::{Located, begun, conclude, follow, report};
 use super::graph::{Format, draw};
+use super::problems::all_of;
 use super::screen::{Form, fields, note};
 use super::session::{Session, attended, duration_of, json_of, put_text};
 use super::show::Show;
@@ -164,5 +165,11 @@ async fn start(session: &Session, options: &Run) -> Result<Located, Failure> {
     headers.extend(options.idempotency_key.as_deref().map(|key| ("idempotency-key", key)));
     let path = ["workflows", options.id.as_str(), "execute"];
     let reply = session.api.any_reply(Call::post(&path, &body).headers(&headers)).await?;
-    begun(session, &options.id, &reply)
+    match begun(session, &options.id, &reply) {
+        Err(failure) if failure.is_refused_as("input_invalid") => {
+            let workflow = session.api.data(Call::get(&["workflows", &options.id])).await?;
+            Err(all_of(failure, &workflow["inputSchema"], &body["input"]))
+        }
+        begun => begun,
+    }
 }

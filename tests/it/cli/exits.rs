@@ -21,6 +21,11 @@ const FAILURES: &[(&[&str], i32, &[&str])] = &[
         2,
         &["n: \"x\" is not of type \"integer\"", "greenroom workflows show", "\n  request "],
     ),
+    (
+        &["workflows", "run", "trip", "-i", "{\"days\":\"x\"}"],
+        2,
+        &["Input validation failed: ", "days: \"x\" is not of type", "to: missing", "also "],
+    ),
     (&["workflows", "list", "--server", "nonsense"], 2, &["must be a URL"]),
     (&["workflows", "list", "--port", "1"], 2, &["--port is for the server", "--server"]),
     (&["workflows", "lst"], 2, &["similar subcommand exists: 'list'"]),

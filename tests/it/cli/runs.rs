@@ -19,7 +19,7 @@ fn workflows_are_listed_and_shown() {
     let lines: Vec<_> = listed.stdout.lines().collect();
     assert_eq!(lines[0], "ID        STEPS  STATUS  PURPOSE");
     assert_eq!(lines[1], "add       2      idle    Adds two");
-    assert_eq!(lines.len(), 7);
+    assert_eq!(lines.len(), 8);
 
     let json = seat.json(&["workflows", "list"]);
     assert_eq!(keys(&json[0]), "id name purpose status stepsCount");

@@ -58,6 +58,10 @@ steps = [
 [workflows.failing]
 steps = [{ id = "fine", map = 1 }, { id = "bad", map = { x = "data.missing.thing" } }]
 
+[workflows.trip]
+input_schema = { type = "object", required = ["to"], properties = { days = { type = "integer" } } }
+steps = [{ id = "go", map = 1 }]
+
 [workflows.nap]
 steps = [{ id = "nap", type = "andSleep", duration = "1h" }, { id = "after", map = 1 }]
 

@@ -14,6 +14,19 @@ fn schemas_can_be_sent_between_threads() {
 }
 
 #[test]
+fn all_violations_are_found_up_to_a_maximum() {
+    let properties = json!({ "c": { "type": "integer" }, "d": { "maximum": 4 } });
+    let source = json!({ "required": ["a", "b"], "properties": properties });
+    let schema = Schema::compile(&source).unwrap();
+    let value = json!({ "c": "x", "d": 5 });
+    let found: Vec<_> = schema.violations(&value, 9).iter().map(ToString::to_string).collect();
+    assert_eq!(found.len(), 4, "{found:?}");
+    assert!(found.contains(&"b: missing".to_owned()), "{found:?}");
+    assert_eq!(schema.violations(&value, 2).len(), 2);
+    assert_eq!(schema.violations(&json!({ "a": 1, "b": 1 }), 9), []);
+}
+
+#[test]
 fn a_violation_names_its_place() {
     let schema = Schema::compile(&json!({
         "type": "object",

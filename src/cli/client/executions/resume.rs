@@ -79,7 +79,6 @@ pub(super) async fn resume(session: &Session, options: &Resume) -> Result<Exit, 
     put_text(&mut body["options"], "suspensionId", options.suspension.as_ref());
     put_text(&mut body["options"], "userId", options.user.as_ref());
     let at = find::locate(&session.api, &options.which).await?;
-    let before = at.state(&session.api).await?["lastSequence"].as_u64().unwrap_or(0);
     let path = at.path("resume");
     let key = options.idempotency_key.as_deref();
     let headers: Vec<_> = key.map(|key| ("idempotency-key", key)).into_iter().collect();
@@ -94,6 +93,7 @@ pub(super) async fn resume(session: &Session, options: &Resume) -> Result<Exit, 
         let state = at.state(&session.api).await?;
         return report(session, &at, &state, true).await;
     }
+    let before = at.state(&session.api).await?["lastSequence"].as_u64().unwrap_or(0);
     let mut show = Show::on(session.screen);
     let watching = async {
         let following = follow_from(&session.api, &at, before, &mut show);
