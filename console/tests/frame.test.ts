@@ -100,9 +100,9 @@ test("the palette finds by name, says what it leaves out, and gives the focus ba
   await page.keyboard.press("Control+k");
   await field.fill("view");
   await page.keyboard.press("ArrowDown");
-  assert.match((await page.locator('[aria-selected="true"]').textContent()) ?? "", /Executions/);
+  await page.locator('[aria-selected="true"]', { hasText: /Executions/ }).waitFor();
   await page.keyboard.press("ArrowUp");
-  assert.match((await page.locator('[aria-selected="true"]').textContent()) ?? "", /Home/);
+  await page.locator('[aria-selected="true"]', { hasText: /Home/ }).waitFor();
   clean(faults);
 });
 

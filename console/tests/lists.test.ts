@@ -90,7 +90,7 @@ test("on a phone filters are behind a button that counts them", async () => {
   const button = page.getByRole("button", { name: "Filters (2)" });
   assert.equal(await form.isVisible(), false);
   await button.click();
-  assert.ok(await form.isVisible());
+  await form.waitFor();
   faults.push(...(await examine(page)));
   await page.locator("label", { hasText: /^Status/ }).locator("select").selectOption("");
   await page.getByRole("button", { name: "Filters (1)" }).waitFor();
@@ -98,9 +98,9 @@ test("on a phone filters are behind a button that counts them", async () => {
   await page.goto(`${server.console}/console/executions/flaky/failed-1`);
   const row = page.locator(".event", { hasText: "attempt failed, retries" }).first();
   await row.locator(".offset").waitFor();
-  assert.ok(await row.locator(".detail").isVisible());
+  await row.locator(".detail").waitFor();
   await page.goto(`${server.console}/console`);
-  assert.ok(await page.locator(".lines").getByText("Booking").first().isVisible());
+  await page.locator(".lines").getByText("Booking").first().waitFor();
   await shoot(page, "home-names-phone");
   clean(faults);
 });
