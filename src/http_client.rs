@@ -7,7 +7,7 @@ mod names;
 
 use std::sync::Arc;
 
-use reqwest::{Client, ClientBuilder};
+use reqwest::{Client, ClientBuilder, Url};
 
 pub(crate) use self::client::HttpClient;
 pub(crate) use self::lines::Lines;
@@ -17,6 +17,14 @@ pub(crate) use self::names::{NoAddress, addresses_of, start_lookups};
 pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// Returns true if a URL leads to this machine, which no proxy reaches.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let is_address = host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    host == "localhost" || is_address
 }
 
 /// Returns a client builder with this process's name lookup and `User-Agent`.

@@ -49,7 +49,7 @@ use self::failure::Failures;
 use self::merge::merge_options;
 use self::names::ToolNames;
 use self::prompt::Prompt;
-use crate::http_client;
+use crate::http_client::{self, is_loopback};
 
 /// Host of OpenAI itself. Other servers of its wire format lag behind it.
 const OPENAI_HOST: &str = "api.openai.com";
@@ -128,8 +128,7 @@ struct Endpoint {
 impl ProviderModel {
     /// Opens no connection yet. Fails if the URL is not for HTTP or the client cannot be made.
     pub fn new(config: ProviderConfig, key: Option<ApiKey>) -> Result<Self, String> {
-        let own = Url::parse(config.provider.base_url).map_err(|error| error.to_string())?;
-        let base = config.base_url.as_ref().unwrap_or(&own);
+        let base = &config.url()?;
         let is_openai = base.host_str() == Some(OPENAI_HOST);
         let url = config.provider.format.url(base, &config.model, config.stream);
         let mut client = http_client::builder()
@@ -149,18 +148,6 @@ impl ProviderModel {
         };
         let endpoint = Endpoint { config, url, is_openai, failures, client, served };
         Ok(Self { endpoint: Arc::new(endpoint) })
-    }
-}
-
-/// True if the host is this machine.
-pub fn is_loopback(url: &Url) -> bool {
-    match url.host_str() {
-        Some("localhost") => true,
-        Some(host) => {
-            let host = host.trim_start_matches('[').trim_end_matches(']');
-            host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
-        }
-        None => false,
     }
 }
 

@@ -36,7 +36,7 @@ impl Source {
             .timeout(FETCH_TIMEOUT)
             // fetches are minutes apart and run on different threads
             .pool_max_idle_per_host(0);
-        if is_loopback(&url) {
+        if http_client::is_loopback(&url) {
             client = client.no_proxy();
         }
         let client = client.build().map_err(|error| error.to_string())?;
@@ -76,13 +76,6 @@ fn fresh_for(headers: &HeaderMap) -> Duration {
     let mut directives = directives.unwrap_or_default().split(',');
     let age = directives.find_map(|it| it.trim().strip_prefix("max-age=")?.parse().ok());
     age.map_or(FRESH_MAX, Duration::from_secs).clamp(FRESH_MIN, FRESH_MAX)
-}
-
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost"
-        || address.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::exit::{Exit, Failure};
 use super::refusal::{Reply, refusal_of};
 use super::settings::{SERVER, Target};
 use super::sse::Events;
-use crate::http_client::{HttpClient, builder};
+use crate::http_client::{HttpClient, builder, is_loopback};
 
 /// Time in which a connection is made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -270,14 +270,6 @@ impl Api {
             .advise("check the URL of the server, its path included, and proxies on the way");
         failure.of_request(super::refusal::request_id_of(headers))
     }
-}
-
-/// Returns true if a URL leads to this machine.
-pub(super) fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let is_address = host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-    host == "localhost" || is_address
 }
 
 #[cfg(test)]

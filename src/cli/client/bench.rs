@@ -7,10 +7,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use self::load::{Kind, Measured, Place, measure};
-use super::api::{Call, is_loopback};
+use super::api::Call;
 use super::exit::{Exit, Failure};
 use super::screen::{Form, note};
 use super::session::{Session, attended, duration_of, json_of};
+use crate::http_client::is_loopback;
 
 /// Largest number of connections at a time.
 const CONNECTIONS_MAX: u64 = 1000;

@@ -6,7 +6,6 @@ use std::path::Path;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde_json::{Value, json};
 
-use super::api::is_loopback;
 use super::complete;
 use super::exit::{Exit, Failure};
 use super::profiles::{Profile, Profiles, TOKEN_BYTES_MAX, Token, default_path};
@@ -14,6 +13,7 @@ use super::screen::{Screen, note};
 use super::session::attended;
 use super::settings::{Options, parse, unknown_profile};
 use super::text::cell;
+use crate::http_client::is_loopback;
 
 /// Actions on profiles.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Subcommand)]

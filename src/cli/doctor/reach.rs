@@ -12,10 +12,9 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 
 use super::finding::{Finding, State};
-use crate::adapters::models::is_loopback;
 use crate::app::{self, Variables};
 use crate::config::{Config, KeySource, ModelConfig};
-use crate::http_client;
+use crate::http_client::{self, is_loopback};
 
 /// Time in which a server answers.
 const PATIENCE: Duration = Duration::from_secs(5);

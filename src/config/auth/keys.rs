@@ -6,11 +6,11 @@ use std::path::Path;
 use reqwest::Url;
 use toml::de::DeValue;
 
-use crate::adapters::models::is_loopback;
 use crate::auth::JwtKeys;
 use crate::config::entry::{Entry, only_one_of};
 use crate::config::secret::secret_name;
 use crate::config::section::Section;
+use crate::http_client::is_loopback;
 
 /// Default variable of the secret.
 const DEFAULT_VARIABLE: &str = "JWT_SECRET";

@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use reqwest::Url;
 
-use crate::adapters::models::{
-    ApiKey, Objects, Omitted, Provider, ProviderConfig, RetryPolicy, is_loopback,
-};
+use crate::adapters::models::{ApiKey, Objects, Omitted, Provider, ProviderConfig, RetryPolicy};
 use crate::config::entry::Entry;
 use crate::config::names::{NameKind, Reference};
 use crate::config::problem::{ConfigProblem, Spot};
 use crate::config::secret::secret_name;
 use crate::config::section::Section;
+use crate::http_client::is_loopback;
 
 use super::ModelConfig;
 

@@ -11,10 +11,10 @@ use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::adapters::models::is_loopback;
 use crate::config::Environment;
 use crate::config::calls::NOT_FOR_HEADERS;
 use crate::config::problem::ConfigProblem;
+use crate::http_client::is_loopback;
 use crate::telemetry::export::{ExporterSettings, Sampler, Target};
 
 use super::header::secret_value;
