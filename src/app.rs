@@ -221,12 +221,12 @@ impl Application {
         self.address
     }
 
-    /// Runs until SIGTERM or SIGINT, then drains. A second signal ends the process at once. Also
+    /// Runs until SIGTERM or SIGINT (without a file also SIGHUP), then drains. A second signal ends the process at once. Also
     /// ends, with an error, when another server has taken the store over.
     pub async fn run_until_stopped(self) -> io::Result<()> {
         let Self { server, address, runtime, shutdown, telemetry, grace, .. } = self;
         let Self { door, environment, log_writer, reloading, store_lost, .. } = self;
-        let mut signals = Signals::listen()?;
+        let mut signals = Signals::listen(reloading.is_some())?;
         let handle = server.handle();
         let draining = runtime.clone();
         let stopping = async move {

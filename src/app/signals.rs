@@ -1,5 +1,6 @@
 //! Signals of the operating system.
 
+use std::future::pending;
 use std::io;
 
 use rustix::process::Signal as Number;
@@ -9,17 +10,29 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    /// Listened to where no file is read again on it.
+    hangup: Option<Signal>,
 }
 
 impl Signals {
-    pub(super) fn listen() -> io::Result<Self> {
+    /// Listens to SIGTERM and SIGINT, and to SIGHUP if it does not mean a reload: a server without a
+    /// file ends like the terminal that it was started from, but drained.
+    pub(super) fn listen(reloads: bool) -> io::Result<Self> {
         let terminate = signal(SignalKind::terminate())?;
         let interrupt = signal(SignalKind::interrupt())?;
-        Ok(Self { terminate, interrupt })
+        let hangup = if reloads { None } else { Some(signal(SignalKind::hangup())?) };
+        Ok(Self { terminate, interrupt, hangup })
     }
 
     pub(super) async fn next(&mut self) -> &'static str {
+        let hangup = async {
+            match &mut self.hangup {
+                Some(hangup) => hangup.recv().await,
+                None => pending().await,
+            }
+        };
         tokio::select! {
+            _ = hangup => "SIGHUP",
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",
         }

@@ -75,6 +75,9 @@ pub(super) async fn run(session: &Session, bench: &Bench) -> Result<Exit, Failur
         note(
             "RATIO: to GET /livez at as many connections; one core makes the load, beside the server",
         );
+        if !bench.workflows.is_empty() {
+            note("the executions stay in the server's store for as long as its `retention` says");
+        }
     }
     let has_errors = rows.iter().any(|row| row.measured.errors > 0);
     Ok(if has_errors { Exit::Failed } else { Exit::Ok })

@@ -36,8 +36,8 @@ pub(super) struct Answer {
     result: Result<(u16, Option<u64>), String>,
 }
 
-/// Asks each server once, all at the same time, without any key. Every answer is a good one: it shows
-/// that names, routes, proxies and certificates work.
+/// Asks each server once, all at the same time, without any key. An answer shows that names, routes,
+/// proxies and certificates work, whatever the server says to a request without a key.
 pub(super) fn ask(config: &Config) -> Vec<Answer> {
     let asked = servers(config).into_iter().map(|(origin, (url, users))| async move {
         Answer { origin, users, result: answer_of(url).await }
@@ -107,14 +107,25 @@ impl Answer {
         let users = users.join(", ");
         match result {
             Ok((status, _)) => {
-                let text = format!("{origin} answers ({status}), for {users}");
-                Finding::new(State::Good, "reach", text)
+                let (state, remark) = judged(*status);
+                let text = format!("{origin} answers ({status}), for {users}{remark}");
+                Finding::new(state, "reach", text)
             }
             Err(why) => {
                 let text = format!("{origin} cannot be reached, for {users}: {why}");
                 Finding::new(State::Failed, "reach", text)
             }
         }
+    }
+}
+
+/// Returns what a status means for the way to a server: some are answers of what stands before it.
+fn judged(status: u16) -> (State, &'static str) {
+    match status {
+        407 => (State::Failed, ": the proxy wants a name and a password, as http://NAME:PASSWORD@HOST"),
+        502..=504 => (State::Warned, ": a proxy or gateway before it does not reach it"),
+        500..=599 => (State::Warned, ": it fails"),
+        _ => (State::Good, ""),
     }
 }
 
@@ -160,6 +171,23 @@ mod tests {
         }
         let date = time_of("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
         assert_eq!(date.to_iso(), "1994-11-06T08:49:37.000Z");
+    }
+
+    #[test]
+    fn answers_of_proxies_are_no_good_ones() {
+        for (status, state) in [
+            (200, State::Good),
+            (401, State::Good),
+            (404, State::Good),
+            (407, State::Failed),
+            (500, State::Warned),
+            (502, State::Warned),
+            (504, State::Warned),
+        ] {
+            let (origin, users) = ("https://h".to_owned(), vec!["models.a".to_owned()]);
+            let finding = Answer { origin, users, result: Ok((status, None)) }.finding();
+            assert_eq!(finding.state, state, "{finding}");
+        }
     }
 
     #[test]

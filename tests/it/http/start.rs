@@ -83,10 +83,13 @@ fn a_file_that_cannot_be_read_is_named() {
 fn without_a_file_the_built_in_examples_are_served() {
     let home = Home::new("");
     std::fs::remove_file(home.path("config.toml")).unwrap();
-    let server = Server::start(home.greenroom(&["--port", "0"]));
+    let mut server = Server::start(home.greenroom(&["--port", "0"]));
     server.says("there is no config.toml here: serving the built-in examples");
     let workflows = server.get("/workflows").data();
     assert!(workflows.to_string().contains("expense-approval"), "{workflows}");
+    server.signal("HUP");
+    server.says("SIGHUP: stopping");
+    assert!(server.ended().success());
     let (code, stdout, _) = said(&home.run(home.greenroom(&["check"])));
     assert_eq!(code, Some(1));
     assert!(stdout.contains("no such file") && stdout.contains("greenroom init"), "{stdout}");
