@@ -11,6 +11,7 @@ mod decision;
 mod erasure;
 mod events;
 mod exchange;
+mod following;
 mod health;
 mod inbox;
 mod launch;

@@ -61,6 +61,8 @@ mod exchange;
 mod execute;
 #[path = "actors/family.rs"]
 mod family;
+#[path = "actors/following.rs"]
+mod following;
 #[path = "actors/forgetting.rs"]
 mod forgetting;
 #[path = "actors/functions.rs"]

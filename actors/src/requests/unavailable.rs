@@ -45,6 +45,20 @@ impl Unavailable {
         Self::Store { reason, execution: None }
     }
 
+    /// True if a later attempt of this process may succeed.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Draining { .. } | Self::Corrupt(_) => false,
+            Self::Busy { .. }
+            | Self::Moved { .. }
+            | Self::TooLarge
+            | Self::Unreachable
+            | Self::NoMemory
+            | Self::Store { .. }
+            | Self::ActorLost => true,
+        }
+    }
+
     /// Returns the execution that the reason names: that of which something may be recorded.
     pub(crate) fn execution(&self) -> Option<&ExecutionId> {
         match self {

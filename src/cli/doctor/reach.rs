@@ -122,7 +122,9 @@ impl Answer {
 /// Returns what a status means for the way to a server: some are answers of what stands before it.
 fn judged(status: u16) -> (State, &'static str) {
     match status {
-        407 => (State::Failed, ": the proxy wants a name and a password, as http://NAME:PASSWORD@HOST"),
+        407 => {
+            (State::Failed, ": the proxy wants a name and a password, as http://NAME:PASSWORD@HOST")
+        }
         502..=504 => (State::Warned, ": a proxy or gateway before it does not reach it"),
         500..=599 => (State::Warned, ": it fails"),
         _ => (State::Good, ""),

@@ -109,17 +109,9 @@ impl EventStreamActor {
 /// itself.
 fn is_passing(error: &DescribeError) -> bool {
     match error {
-        DescribeError::NotFound | DescribeError::Unavailable(Unavailable::Corrupt(_)) => false,
-        DescribeError::Unavailable(
-            Unavailable::Draining { .. }
-            | Unavailable::Busy { .. }
-            | Unavailable::Moved { .. }
-            | Unavailable::TooLarge
-            | Unavailable::Unreachable
-            | Unavailable::NoMemory
-            | Unavailable::Store { .. }
-            | Unavailable::ActorLost,
-        ) => true,
+        DescribeError::NotFound => false,
+        DescribeError::Unavailable(Unavailable::Draining { .. }) => true,
+        DescribeError::Unavailable(why) => why.is_passing(),
     }
 }
 
