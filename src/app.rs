@@ -13,6 +13,7 @@ mod metrics;
 mod models;
 mod reloading;
 mod routes;
+mod running;
 mod service_manager;
 mod signals;
 mod store;
@@ -24,7 +25,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::dev::{Server, ServerHandle};
+use actix_web::dev::Server;
 use futures_util::future::BoxFuture;
 use greenroom_actors::observe::log_record::LogRecord;
 use greenroom_actors::ports::clock::SystemClock;
@@ -38,7 +39,8 @@ pub(crate) use self::capacity::room_for_connections;
 use self::exporting::Telemetry;
 pub(crate) use self::exporting::Variables;
 use self::reloading::{ReloadContext, Reloading};
-use self::signals::{Signals, outlive_file_size_limit};
+pub(crate) use self::running::{StopsOn, StoreLost};
+use self::signals::outlive_file_size_limit;
 use self::store::Opened;
 #[cfg(feature = "postgres")]
 pub(crate) use self::store::open_nodes;
@@ -49,6 +51,7 @@ use crate::api::observability::Storage;
 use crate::auth::Providers;
 use crate::config::steps;
 use crate::config::{Config, ConfigProblem, Environment, LimitsConfig};
+use crate::handle::Handle;
 use crate::reload::ReloadStatus;
 use crate::telemetry;
 use crate::telemetry::logs::{LogOptions, LogSink, LogStoreSettings, LogStoreWriter};
@@ -78,22 +81,14 @@ pub struct Registered {
     pub routes: Routes,
 }
 
-/// Serves a configuration until SIGTERM or SIGINT. Blocks. `begun` is called with the address when
-/// it is bound.
-pub(crate) fn run(config: Config, begun: impl FnOnce(SocketAddr)) -> io::Result<()> {
-    run_then(config, Registered::default(), begun)
-}
-
-/// Serves a configuration and the definitions of Rust code. Installs the logger unless the process
-/// has one; console lines may still be queued when this returns.
-pub(crate) fn run_with(config: Config, registered: Registered) -> io::Result<()> {
-    run_then(config, registered, |_| {})
-}
-
-fn run_then(
+/// Serves a configuration, and the definitions of Rust code, until it stops. Blocks. `begun` is called
+/// when the address is bound. Installs the logger unless the process has one; console lines may
+/// still be queued when this returns.
+pub(crate) fn run(
     config: Config,
     registered: Registered,
-    begun: impl FnOnce(SocketAddr),
+    stops_on: StopsOn,
+    begun: impl FnOnce(Handle),
 ) -> io::Result<()> {
     let variables = Variables::of(&config);
     let mut secrets = config.secrets(|name| variables.value(name));
@@ -105,30 +100,17 @@ fn run_then(
     capacity::ensure(&config, workers(&config))?;
     block_on(async move {
         let application = Application::build(config, registered).await?;
-        begun(application.address());
-        Box::pin(application.run_until_stopped()).await
+        begun(application.handle());
+        Box::pin(application.run_until(stops_on)).await
     })
 }
-
-/// Reason for the end of a server.
-enum End {
-    /// A signal of this name.
-    Signal(&'static str),
-    StoreLost(StoreLost),
-}
-
-/// Loss of the store to another server, with the reason.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct StoreLost(String);
 
 /// A server that is bound and ready to run.
 pub struct Application {
     server: Server,
     /// Closed when the server begins to stop; `None` where no other server can be asked instead.
     door: Option<Door>,
-    address: SocketAddr,
-    runtime: Runtime,
+    handle: Handle,
     shutdown: Shutdown,
     telemetry: Telemetry,
     grace: Duration,
@@ -195,17 +177,16 @@ impl Application {
         let shutdown = Shutdown::new();
         // callers reach the others through a load balancer, which repeats what was not connected
         let door = config.cluster.listen.map(|_| Door::of(&listener)).transpose()?;
-        let server = serve(listener, runtime.clone(), web, shutdown.clone())?;
+        let handle = Handle::new(runtime.clone(), address);
+        let server = serve(listener, handle.clone(), web, shutdown.clone())?;
         let environment = config.environment;
         let registered = Registered { registry: registered, providers, routes };
-        let context =
-            ReloadContext { runtime: runtime.clone(), metrics, reload_status, catalogue, outbound };
+        let context = ReloadContext { runtime, metrics, reload_status, catalogue, outbound };
         let reloading = Reloading::new(config, registered, context)?;
         Ok(Self {
             server,
             door,
-            address,
-            runtime,
+            handle,
             shutdown,
             telemetry,
             grace,
@@ -214,66 +195,6 @@ impl Application {
             reloading,
             store_lost: lost,
         })
-    }
-
-    /// Returns the bound address, with the actual port if 0 was configured.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Runs until SIGTERM or SIGINT (without a file also SIGHUP), then drains. A second signal ends the process at once. Also
-    /// ends, with an error, when another server has taken the store over.
-    pub async fn run_until_stopped(self) -> io::Result<()> {
-        let Self { server, address, runtime, shutdown, telemetry, grace, .. } = self;
-        let Self { door, environment, log_writer, reloading, store_lost, .. } = self;
-        let mut signals = Signals::listen(reloading.is_some())?;
-        let handle = server.handle();
-        let draining = runtime.clone();
-        let stopping = async move {
-            let end = tokio::select! {
-                name = signals.next() => End::Signal(name),
-                reason = store_lost => End::StoreLost(StoreLost(reason)),
-                () = reload(reloading) => return Ok(()),
-                () = service_manager::follow(&draining, address) => return Ok(()),
-            };
-            service_manager::stopping();
-            let grace = match &end {
-                End::Signal(name) => {
-                    log::info!("{name}: stopping; running steps have {grace:?} to end");
-                    grace
-                }
-                // another server runs them now
-                End::StoreLost(_) => Duration::ZERO,
-            };
-            tokio::select! {
-                () = async {
-                    if let Some(door) = door {
-                        door.close(&handle).await;
-                    }
-                    stop(&draining, &shutdown, &handle, grace).await;
-                    if let Some(log_writer) = log_writer {
-                        log_writer.stop().await;
-                    }
-                    telemetry.finish(&draining).await;
-                } => {}
-                name = signals.next() => {
-                    log::warn!("{name} again: ending at once, without waiting for running steps");
-                    telemetry::logs::drain_screen();
-                    std::process::exit(1);
-                }
-            }
-            match end {
-                End::Signal(_) => Ok(()),
-                End::StoreLost(lost) => Err(io::Error::other(lost)),
-            }
-        };
-        log::info!("greenroom listens at http://{address}");
-        log::info!("environment: {environment}");
-        let (served, ended) = tokio::join!(server, stopping);
-        // the last owner of the store, which is closed here
-        runtime.end();
-        log::info!("stopped");
-        served.and(ended)
     }
 }
 
@@ -300,21 +221,6 @@ fn warn(config: &Config, binding: &Binding, registry: &Registry) {
     if let Some(warning) = access::warning(config, auth, catalogue) {
         log::warn!("{warning}");
     }
-}
-
-/// Reloads the configuration until the future is dropped. Never resolves.
-async fn reload(reloading: Option<Reloading>) {
-    match reloading {
-        Some(reloading) => Box::pin(reloading.run()).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Drains the runtime first, so that waiting callers are answered, then closes the connections.
-async fn stop(runtime: &Runtime, shutdown: &Shutdown, server: &ServerHandle, grace: Duration) {
-    runtime.drain(grace).await;
-    shutdown.fire();
-    server.stop(true).await;
 }
 
 /// Starts to store log records, including those queued since the start, and then to publish them.

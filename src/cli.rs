@@ -25,9 +25,10 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
-use crate::app::{self, Registered, StoreLost, Variables};
+use crate::app::{self, Registered, StopsOn, StoreLost, Variables};
 use crate::config::shipped::SHIPPED;
 use crate::config::{Config, ConfigProblem, Environment, Names};
+use crate::handle::Handle;
 use crate::telemetry::logs;
 use greenroom_store_sqlite::Backup;
 
@@ -216,7 +217,8 @@ fn serve(arguments: &Arguments, screen: &mut dyn Write) -> ExitCode {
 
 /// Runs a server to its end. `begun` is called with its address.
 fn run_server(config: Config, screen: &mut dyn Write, begun: impl FnOnce(SocketAddr)) -> ExitCode {
-    match app::run(config, begun) {
+    let begun = |handle: Handle| begun(handle.address());
+    match app::run(config, Registered::default(), StopsOn::Signals, begun) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             print(screen, &[format!("greenroom: {error}")]);

@@ -18,12 +18,13 @@ use greenroom_actors::registry::Registry;
 use greenroom_actors::runtime::BULK_WORKFLOW;
 use serde_json::Value;
 
-use crate::app::{Application, Registered, checks, run_with, runs_in_system};
+use crate::app::{Application, Registered, StopsOn, checks, run, runs_in_system};
 use crate::auth::{AuthProvider, Providers};
 use crate::builder::Workflow;
 use crate::config::tools::{name_problem, parameters_problem};
 use crate::config::workflows::warnings;
 use crate::config::{Config, ConfigProblem, Environment, Spot, remark_at};
+use crate::server::Server;
 use crate::telemetry::logs::drain_screen;
 use crate::web::custom::Routes;
 
@@ -369,9 +370,31 @@ impl Greenroom {
         if tokio::runtime::Handle::try_current().is_ok() {
             return Err(ServeError::InsideRuntime);
         }
-        let served = run_with(config, registered);
+        let served = run(config, registered, StopsOn::Signals, |_| {});
         drain_screen();
         Ok(served?)
+    }
+
+    /// Serves on another thread, beside the rest of a program, and returns when it is ready. May be
+    /// awaited on any tokio runtime. Signals are left to the program, which ends the server with
+    /// [`Server::stop`]. Installs a logger, also for panics, if the program has none.
+    ///
+    /// ```no_run
+    /// use greenroom::Greenroom;
+    /// use serde_json::json;
+    ///
+    /// #[tokio::main]
+    /// async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    ///     let server = Greenroom::from_config("config.toml")?.start().await?;
+    ///     let run = server.handle().start("expense-approval", &json!({ "amount": 12 })).await?;
+    ///     println!("{} ended with {}", run.id(), run.result().await?);
+    ///     server.stop().await?;
+    ///     Ok(())
+    /// }
+    /// ```
+    pub async fn start(self) -> Result<Server, ServeError> {
+        let (config, registered) = self.checked()?;
+        Server::start(config, registered).await
     }
 
     /// Binds the address without serving yet. Must be called inside an actix system, such as

@@ -8,6 +8,7 @@ pub mod builder;
 pub mod cli;
 pub mod config;
 mod greenroom;
+mod handle;
 mod http_client;
 #[cfg(test)]
 mod made_page;
@@ -16,6 +17,7 @@ mod nearest;
 pub mod reload;
 pub mod routes;
 mod sample;
+mod server;
 pub mod telemetry;
 mod threads;
 mod web;
@@ -24,6 +26,9 @@ mod web;
 pub use actix_web;
 pub use greenroom::{Greenroom, Problems, ServeError};
 pub use greenroom_actors::Runtime;
+pub use greenroom_actors::requests::StartError;
+pub use handle::{Handle, Run, RunError, RunEvent, Start};
+pub use server::Server;
 
 /// Compiles the Rust of the documentation.
 #[cfg(doctest)]

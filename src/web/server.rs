@@ -7,9 +7,9 @@ use std::time::Duration;
 use actix_web::dev::Server;
 use actix_web::middleware::from_fn;
 use actix_web::{App, HttpServer, web};
-use greenroom_actors::Runtime;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::handle::Handle;
 use crate::web::admission::AdmissionLimits;
 use crate::web::console::Console;
 use crate::web::docs::Docs;
@@ -43,7 +43,7 @@ pub(crate) fn listen(config: &WebConfig) -> io::Result<TcpListener> {
 /// stop, fire `shutdown` and then stop the server through its handle.
 pub(crate) fn serve(
     listener: TcpListener,
-    runtime: Runtime,
+    handle: Handle,
     config: WebConfig,
     shutdown: Shutdown,
 ) -> io::Result<Server> {
@@ -53,7 +53,7 @@ pub(crate) fn serve(
     let write_timeout = config.write_timeout;
     let keep_alive = config.keep_alive;
     let grace = config.shutdown_timeout.as_secs();
-    let runtime = web::Data::new(runtime);
+    let (runtime, handle) = (web::Data::new(handle.runtime().clone()), web::Data::new(handle));
     let stops = web::Data::new(shutdown.clone());
     let settings = web::Data::new(Settings::of(config, shutdown));
     let (docs, channels) = (web::Data::new(Docs::default()), web::Data::new(Channels::default()));
@@ -62,6 +62,7 @@ pub(crate) fn serve(
     let server = HttpServer::new(move || {
         App::new()
             .app_data(runtime.clone())
+            .app_data(handle.clone())
             .app_data(settings.clone())
             .app_data(stops.clone())
             .app_data(docs.clone())

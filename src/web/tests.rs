@@ -92,7 +92,8 @@ impl Site {
         let config = WebConfig { port: 0, workers: 1, ..config };
         let listener = listen(&config).unwrap();
         let address = listener.local_addr().unwrap();
-        let server = serve(listener, runtime.clone(), config, shutdown.clone()).unwrap();
+        let own = crate::Handle::new(runtime.clone(), address);
+        let server = serve(listener, own, config, shutdown.clone()).unwrap();
         let handle = server.handle();
         actix_web::rt::spawn(server);
         Self { address, handle, shutdown, store, runtime }

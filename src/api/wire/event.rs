@@ -98,6 +98,21 @@ pub fn render_sse(id: &ExecutionId, facts: &[Recorded], after: u64) -> Rendered 
     rendered
 }
 
+/// Returns the events of a fact with numbers above `after`, as JSON values.
+pub fn numbered(
+    id: &ExecutionId,
+    recorded: &Recorded,
+    after: u64,
+) -> impl Iterator<Item = (u64, Value)> {
+    let timestamp = recorded.at.to_iso();
+    let events = (recorded.seq..).zip(events_of(&recorded.fact));
+    events.filter(move |(sequence, _)| *sequence > after).map(move |(sequence, kind)| {
+        // cannot fail: the values came from JSON
+        let value = serde_json::to_value(frame_of(*kind, id, &timestamp, recorded));
+        (sequence, value.unwrap_or_default())
+    })
+}
+
 /// Counts the events with numbers above `after`.
 pub fn count_events(facts: &[Recorded], after: u64) -> usize {
     let count =

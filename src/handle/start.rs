@@ -1,0 +1,96 @@
+//! The start of an execution.
+
+use std::future::IntoFuture;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use greenroom_actors::Runtime;
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::requests::{StartError, StartExecution, TraceOrigin};
+use serde_json::{Map, Value};
+
+use super::Run;
+
+/// A start that happens when it is awaited.
+#[derive(Debug)]
+#[must_use = "nothing is started until it is awaited"]
+pub struct Start {
+    runtime: Runtime,
+    request: StartExecution,
+    /// The first reason why it is refused.
+    refusal: Option<StartError>,
+}
+
+impl Start {
+    pub(super) fn new(
+        runtime: Runtime,
+        workflow: &str,
+        input: Result<Value, serde_json::Error>,
+    ) -> Self {
+        let (input, refusal) = match input {
+            Ok(input) => (input, None),
+            Err(error) => (Value::Null, Some(StartError::InvalidInput(error.to_string()))),
+        };
+        let request = StartExecution {
+            workflow_id: workflow.to_owned(),
+            execution_id: None,
+            input,
+            user_id: None,
+            conversation_id: None,
+            context: Map::new(),
+            idempotency: None,
+            trace: TraceOrigin::New,
+        };
+        Self { runtime, request, refusal }
+    }
+
+    /// Chooses the id: 1 to 128 letters, digits, `.`, `_`, `:` or `-`. A second start with it is
+    /// refused with [`StartError::Exists`], so that something is started once however often it is
+    /// tried.
+    pub fn execution_id(mut self, id: &str) -> Self {
+        match ExecutionId::parse(id) {
+            Ok(id) => self.request.execution_id = Some(id),
+            Err(why) => {
+                let refusal = StartError::InvalidInput(format!("execution id {id:?} {why}"));
+                self.refusal.get_or_insert(refusal);
+            }
+        }
+        self
+    }
+
+    /// Names the user that the execution belongs to.
+    pub fn user(mut self, id: impl Into<String>) -> Self {
+        self.request.user_id = Some(id.into());
+        self
+    }
+
+    /// Names the conversation that its agents continue.
+    pub fn conversation(mut self, id: impl Into<String>) -> Self {
+        self.request.conversation_id = Some(id.into());
+        self
+    }
+
+    /// Sets a member of the operation context.
+    pub fn context(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.request.context.insert(key.into(), value.into());
+        self
+    }
+}
+
+impl IntoFuture for Start {
+    type Output = Result<Run, StartError>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let Self { runtime, request, refusal } = self;
+        async move {
+            if let Some(refusal) = refusal {
+                return Err(refusal);
+            }
+            let workflow = request.workflow_id.clone();
+            let id = runtime.begin(request).await?;
+            Ok(Run::new(runtime, &workflow, id))
+        }
+        .boxed()
+    }
+}

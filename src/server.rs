@@ -1,0 +1,79 @@
+//! A server on a thread of its own, beside the other parts of a program.
+
+use std::io;
+use std::thread;
+
+use tokio::sync::oneshot;
+
+use crate::app::{Registered, StopsOn, run};
+use crate::config::Config;
+use crate::greenroom::ServeError;
+use crate::handle::Handle;
+
+/// A running server, made by [`Greenroom::start`](crate::Greenroom::start). Dropping it asks the
+/// server to stop, without waiting for that.
+#[derive(Debug)]
+#[must_use = "a server that is dropped stops"]
+pub struct Server {
+    handle: Handle,
+    /// `None` once its end was returned.
+    ended: Option<oneshot::Receiver<io::Result<()>>>,
+}
+
+impl Server {
+    /// Starts a server on a new thread, and returns when its address is bound and what was running
+    /// continues.
+    pub(crate) async fn start(config: Config, registered: Registered) -> Result<Self, ServeError> {
+        let (begun, begins) = oneshot::channel();
+        let (end, ended) = oneshot::channel();
+        thread::Builder::new().name("greenroom".to_owned()).spawn(move || {
+            let served = run(config, registered, StopsOn::Handles, |handle| {
+                // an error: the program no longer waits for the start
+                let _ = begun.send(handle);
+            });
+            // an error: the program does not wait for the end
+            let _ = end.send(served);
+        })?;
+        match begins.await {
+            Ok(handle) => Ok(Self { handle, ended: Some(ended) }),
+            // it did not begin; its end is the reason
+            Err(_) => {
+                Err(ended.await.unwrap_or_else(|_| Err(lost())).err().unwrap_or_else(lost).into())
+            }
+        }
+    }
+
+    /// Returns a handle of the server.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Stops the server, and returns when everything is durable and its port is free: running steps
+    /// get `server.shutdown_grace`. Fails if the server had ended with an error.
+    pub async fn stop(mut self) -> Result<(), ServeError> {
+        self.handle.stop();
+        self.ended().await
+    }
+
+    /// Returns when the server has ended: asked by a handle, or with an error, such as when another
+    /// server has taken its store over.
+    pub async fn ended(&mut self) -> Result<(), ServeError> {
+        let Some(ended) = &mut self.ended else { return Ok(()) };
+        let end = ended.await.unwrap_or_else(|_| Err(lost()));
+        self.ended = None;
+        Ok(end?)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.handle.stop();
+    }
+}
+
+fn lost() -> io::Error {
+    io::Error::other("the thread of the server ended unexpectedly")
+}
+
+#[cfg(test)]
+mod tests;
