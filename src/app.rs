@@ -40,6 +40,7 @@ use self::exporting::Telemetry;
 pub(crate) use self::exporting::Variables;
 use self::reloading::{ReloadContext, Reloading};
 pub(crate) use self::running::{StopsOn, StoreLost};
+pub(crate) use self::signals::outlive_early_hangups;
 use self::signals::outlive_file_size_limit;
 use self::store::Opened;
 #[cfg(feature = "postgres")]

@@ -36,6 +36,9 @@ use greenroom_store_sqlite::Backup;
 /// (`EX_TEMPFAIL`): a restart finds out whether it can be used.
 const STORE_LOST: u8 = 75;
 
+/// Exit code after the reader of the output has closed it, as of programs that SIGPIPE ends.
+const OUTPUT_CLOSED: u8 = 141;
+
 /// The configuration file if none is named.
 const CONFIG_FILE: &str = "config.toml";
 
@@ -138,8 +141,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if client::complete(&arguments) {
         return ExitCode::SUCCESS;
     }
-    let arguments = match Arguments::try_parse_from(arguments) {
+    let arguments = match Arguments::try_parse_from(&arguments) {
         Ok(arguments) => arguments,
+        Err(refusal) if refusal.use_stderr() && client::asks_for_json(&arguments) => {
+            return client::refuse_as_json(&refusal.render().to_string());
+        }
         Err(refusal) => {
             // a closed terminal must not change the exit code
             let _ = refusal.print();
@@ -200,6 +206,10 @@ fn stray_file(refusal: &clap::Error) -> Option<&str> {
 }
 
 fn serve(arguments: &Arguments, screen: &mut dyn Write) -> ExitCode {
+    if let Err(error) = app::outlive_early_hangups() {
+        print(screen, &[format!("greenroom: {error}")]);
+        return ExitCode::FAILURE;
+    }
     let config = match load_or_examples(arguments) {
         Ok((config, are_examples)) => {
             if are_examples {
@@ -231,12 +241,29 @@ fn run_server(config: Config, screen: &mut dyn Write, begun: impl FnOnce(SocketA
 /// Prints a result to stdout, problems to stderr.
 fn finish(result: Result<Vec<String>, Vec<String>>) -> ExitCode {
     match result {
-        Ok(lines) => {
-            print(&mut io::stdout(), &lines);
-            ExitCode::SUCCESS
-        }
+        Ok(lines) => said(&mut io::stdout(), &lines, ExitCode::SUCCESS),
         Err(problems) => {
             print(&mut io::stderr(), &problems);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints what a command was asked for, and returns its exit code: another one if that could not be
+/// written, since its reader has only a part.
+fn said<T: std::fmt::Display>(screen: &mut dyn Write, lines: &[T], exit: ExitCode) -> ExitCode {
+    let mut write = || {
+        lines.iter().try_for_each(|line| screen.write_all(format!("{line}\n").as_bytes()))?;
+        screen.flush()
+    };
+    match write() {
+        Ok(()) => exit,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(OUTPUT_CLOSED),
+        Err(error) => {
+            print(
+                &mut io::stderr(),
+                &[format!("greenroom: the output cannot be written: {error}")],
+            );
             ExitCode::FAILURE
         }
     }

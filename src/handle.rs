@@ -3,11 +3,8 @@
 mod run;
 mod start;
 
-use std::future::{Ready, ready};
 use std::net::SocketAddr;
 
-use actix_web::dev::Payload;
-use actix_web::{FromRequest, HttpRequest, web};
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::ids::ExecutionId;
 use serde::Serialize;
@@ -15,8 +12,6 @@ use tokio::sync::watch;
 
 pub use self::run::{Run, RunError, RunEvent};
 pub use self::start::Start;
-
-use crate::api::ApiError;
 
 /// A running server, for code of the same process: a consumer of a queue, a scheduled task, an
 /// application beside it. Its futures and streams may be awaited on any tokio runtime. Cheap to
@@ -82,15 +77,5 @@ impl Handle {
         let mut asked = self.stop.subscribe();
         // the sender is in `self`: waiting cannot fail
         let _ = asked.wait_for(|is_asked| *is_asked).await;
-    }
-}
-
-impl FromRequest for Handle {
-    type Error = ApiError;
-    type Future = Ready<Result<Self, ApiError>>;
-
-    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let own = request.app_data::<web::Data<Self>>();
-        ready(own.map(|own| Self::clone(own)).ok_or(ApiError::Internal))
     }
 }

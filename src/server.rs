@@ -1,4 +1,4 @@
-//! A server on a thread of its own, beside the other parts of a program.
+//! A server on a separate thread, beside the other parts of a program.
 
 use std::io;
 use std::thread;

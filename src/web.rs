@@ -15,6 +15,7 @@ pub(crate) mod door;
 mod executions;
 pub(crate) mod gate;
 mod generation_stream;
+mod handle;
 mod history;
 mod html;
 mod ids;

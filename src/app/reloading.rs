@@ -76,6 +76,13 @@ impl Readings for ConfigFiles {
     type Made = Result<Config, Refused>;
 
     fn read(&self) -> (Self::Made, Files) {
+        if self.path.exists() && !self.path.is_file() {
+            // a pipe would hold this thread until something writes to it
+            let file = self.path.display().to_string();
+            let problem =
+                ConfigProblem::of_file(&file, "not a regular file: it cannot be read again");
+            return (Err(Refused::of(&[problem])), self.started.files.look());
+        }
         let (read, files) = Config::look(&self.path, &self.names);
         let checked = read.map_err(|found| Refused::of(&found)).and_then(|mut config| {
             config.keep_choices_of(&self.started);

@@ -14,7 +14,7 @@ use crate::handle::Handle;
 use crate::telemetry;
 use crate::web::shutdown::Shutdown;
 
-/// What makes a server stop, besides its handles.
+/// Reasons for a server to stop, besides its handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StopsOn {
     /// The signals of a process that is this server.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use super::output::Output;
-use super::{Arguments, counted, load, print};
+use super::{Arguments, counted, load, said};
 use crate::app::outline_of_store;
 use crate::config::{Config, ConfigProblem, Severity};
 
@@ -82,20 +82,18 @@ pub(super) fn check(arguments: &Arguments, options: Options, screen: &mut dyn Wr
         Err(problems) => problems,
     };
     let report = Report::of(problems, options.strict);
+    let mut lines = Vec::new();
     match options.output {
-        Output::Json => {
-            let report = serde_json::to_string_pretty(&report);
-            print(screen, &[report.unwrap_or_default()]);
-        }
+        Output::Json => lines.push(serde_json::to_string_pretty(&report).unwrap_or_default()),
         Output::Text => {
-            print(screen, problems);
+            lines.extend(problems.iter().map(ToString::to_string));
             if let Ok(config) = &loaded {
-                print(screen, &outline_of_store(&config.store).into_iter().collect::<Vec<_>>());
-                print(screen, &[summary(arguments, config, &report)]);
+                lines.extend(outline_of_store(&config.store));
+                lines.push(summary(arguments, config, &report));
             }
         }
     }
-    if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    said(screen, &lines, if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn summary(arguments: &Arguments, config: &Config, report: &Report<'_>) -> String {

@@ -111,6 +111,32 @@ pub(super) fn refuse_leading(option: &str) -> ExitCode {
     finish(Err(refusal.advise(advice)), Form::Table)
 }
 
+/// Returns true if a command line that cannot be read asks for JSON, as `-o json`.
+pub(super) fn asks_for_json(arguments: &[OsString]) -> bool {
+    let mut words = arguments.iter().map(|word| word.to_string_lossy());
+    while let Some(word) = words.next() {
+        let form = match &*word {
+            "-o" | "--output" => words.next(),
+            word => {
+                let form = word.strip_prefix("--output=").or_else(|| word.strip_prefix("-o"));
+                form.map(|form| form.to_owned().into())
+            }
+        };
+        if form.is_some_and(|form| form == "json" || form == "jsonl") {
+            return true;
+        }
+    }
+    false
+}
+
+/// Refuses a command line in one line of JSON. `text` is that for people.
+pub(super) fn refuse_as_json(text: &str) -> ExitCode {
+    let mut parts = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let message = parts.next().unwrap_or_default();
+    let refusal = Failure::usage(message.strip_prefix("error: ").unwrap_or(message));
+    finish(Err(parts.fold(refusal, |refusal, advice| refusal.advise(advice))), Form::Json)
+}
+
 /// Prints a failure and returns the exit code.
 fn finish(done: Result<Exit, Failure>, form: Form) -> ExitCode {
     match done {

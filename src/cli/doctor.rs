@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use self::finding::{Finding, State};
 use super::client::pretty;
 use super::output::Output;
-use super::{Arguments, counted, print, problems_of_rules, problems_of_secrets, read_or_examples};
+use super::{Arguments, counted, problems_of_rules, problems_of_secrets, read_or_examples, said};
 use crate::app;
 use crate::config::{Config, ConfigProblem};
 
@@ -38,13 +38,11 @@ pub(super) fn run(arguments: &Arguments, options: Options) -> ExitCode {
         Err(problems) => problems.iter().map(of_problem).collect(),
     };
     let is_well = findings.iter().all(|finding| finding.state != State::Failed);
-    if options.output == Output::Json {
-        print(&mut io::stdout(), &[pretty(&finding::report(&findings, is_well))]);
-    } else {
-        let lines: Vec<_> = findings.iter().map(ToString::to_string).collect();
-        print(&mut io::stdout(), &lines);
-    }
-    if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let lines = match options.output {
+        Output::Json => vec![pretty(&finding::report(&findings, is_well))],
+        Output::Text => findings.iter().map(ToString::to_string).collect(),
+    };
+    said(&mut io::stdout(), &lines, if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn examine(from: &str, config: &Config, options: Options) -> Vec<Finding> {

@@ -35,7 +35,12 @@ pub(super) fn ask(arguments: &Arguments, options: Options) -> Result<String, Str
     let path = if options.ready { "/readyz" } else { "/livez" };
     let url = format!("http://{}:{port}{path}", reachable(host));
     let timeout = Duration::from_secs(options.timeout);
-    app::block_on(answer_of(&url, timeout)).map_err(|why| format!("greenroom: {url} {why}"))
+    let expected = if options.ready { "ready" } else { "ok" };
+    let answer = app::block_on(answer_of(&url, timeout)).and_then(|text| {
+        // a page of something else that has the port
+        if text == expected { Ok(text) } else { Err("answers something else".to_owned()) }
+    });
+    answer.map_err(|why| format!("greenroom: {url} {why}"))
 }
 
 /// Loads the configuration, for the address. Without a file it is the default one.

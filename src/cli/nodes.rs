@@ -1,12 +1,11 @@
 //! `greenroom nodes`: the servers of the configured database, as the database knows them.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use greenroom_store_postgres::{Node, NodeState, Nodes};
 use serde::Serialize;
 
-use super::{Arguments, counted, print, read};
+use super::{Arguments, counted, finish, read};
 use crate::app;
 
 /// Options of `nodes`.
@@ -104,17 +103,7 @@ pub(super) fn run(arguments: &Arguments, options: &Options) -> ExitCode {
         Some(Action::Drain { name, wait }) => drain(arguments, name, *wait).map(|line| vec![line]),
         None => list(arguments, options.json),
     };
-    match lines {
-        Ok(lines) => {
-            print(&mut io::stdout(), &lines);
-            ExitCode::SUCCESS
-        }
-        Err(problems) => {
-            let stderr: &mut dyn Write = &mut io::stderr();
-            print(stderr, &problems);
-            ExitCode::FAILURE
-        }
-    }
+    finish(lines)
 }
 
 fn list(arguments: &Arguments, json: bool) -> Result<Vec<String>, Vec<String>> {

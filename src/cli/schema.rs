@@ -1,7 +1,8 @@
 //! `greenroom schema`: the JSON Schema of the configuration, for editors.
 
-use std::fs;
-use std::io;
+use std::fs::{self, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::config::schema::{TITLE, text};
@@ -40,9 +41,18 @@ pub(super) fn may_write(file: &Path) -> Result<(), String> {
     ))
 }
 
-/// Writes the schema.
+/// Writes the schema, whole or not at all.
 pub(super) fn write(file: &Path) -> Result<(), String> {
-    fs::write(file, text()).map_err(|error| failure(file, &error))
+    let write = || {
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let mut partial = tempfile::Builder::new()
+            .prefix(".greenroom-schema-")
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(folder.unwrap_or_else(|| Path::new(".")))?;
+        partial.write_all(text().as_bytes())?;
+        partial.persist(file).map(drop).map_err(|refused| refused.error)
+    };
+    write().map_err(|error| failure(file, &error))
 }
 
 fn failure(file: &Path, error: &io::Error) -> String {

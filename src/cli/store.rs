@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use greenroom_store_codec::dump::{Copied, Progress};
 
-use super::{Arguments, print, read};
+use super::{Arguments, finish, print, read};
 use crate::app;
 use crate::config::{Config, StoreUrl, StoreUrlError};
 
@@ -28,16 +28,7 @@ pub(super) enum Command {
 /// Runs a command. Prints its result to stdout, progress and problems to stderr.
 pub(super) fn run(arguments: &Arguments, command: &Command) -> ExitCode {
     let Command::Copy { from, to } = command;
-    match copy(arguments, from, to) {
-        Ok(summary) => {
-            print(&mut io::stdout(), &[summary]);
-            ExitCode::SUCCESS
-        }
-        Err(problems) => {
-            print(&mut io::stderr(), &problems);
-            ExitCode::FAILURE
-        }
-    }
+    finish(copy(arguments, from, to).map(|summary| vec![summary]))
 }
 
 /// Copies a store and returns a summary.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::client::{compact, duration_of, plain, pretty};
 use super::output::Output;
-use super::{Arguments, finish, print, read};
+use super::{Arguments, finish, print, read, said};
 use crate::app::{self, Variables};
 use crate::auth::{AuthError, Providers, RequestHead, TOKEN_BYTES_MAX, Unverified, User, sign};
 use crate::config::Config;
@@ -170,11 +170,12 @@ impl Server<'_> {
         };
         let content = Unverified::read(&token);
         let verdict = self.user_of(&token);
-        match options.output {
-            Output::Json => print(&mut io::stdout(), &[pretty(&report(&content, &verdict))]),
-            Output::Text => print(&mut io::stdout(), &lines(&content, &verdict)),
-        }
-        if verdict.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        let lines = match options.output {
+            Output::Json => vec![pretty(&report(&content, &verdict))],
+            Output::Text => lines(&content, &verdict),
+        };
+        let exit = if verdict.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        said(&mut io::stdout(), &lines, exit)
     }
 
     /// Returns the user of a token, as the server's own providers see it.

@@ -52,7 +52,7 @@ impl Runtime {
     ) -> Result<ExecutionState, DescribeError> {
         let mut changes = Changes::new(self.clone(), target.clone());
         loop {
-            // listening comes first: what happens after the reading is heard
+            // listening comes first: what happens after the reading is noticed
             changes.listen().await?;
             let state = self.describe(target).await?;
             if is_wanted(&state) || state.status.is_terminal() {
@@ -89,7 +89,7 @@ impl Following {
             let facts: Vec<_> = page.facts.into_iter().filter(is_new).collect();
             if facts.is_empty() {
                 match self.changes.listen().await? {
-                    // what became durable since the reading was heard by none: read again
+                    // what became durable since the reading rang no bell: read again
                     Some(Subscription { durable_seq, ended }) => {
                         self.has_ended = ended && durable_seq <= self.after;
                     }
@@ -132,7 +132,7 @@ impl Changes {
         loop {
             let arbiter = self.runtime.arbiters.handles().first();
             let arbiter = arbiter.ok_or(Unavailable::ActorLost)?;
-            // one ring is enough: whoever hears it reads everything
+            // one ring is enough: everything is read after it
             let (ring, bell) = mpsc::channel(1);
             let events = Bell::start_in_arbiter(arbiter, |_| Bell { ring }).recipient();
             // it is never slow to read

@@ -5,7 +5,7 @@
 //! whole transactions. It is one file without a log and without free pages, with incremental
 //! vacuum. It gets its name once it is checked and synced to the disk.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -13,9 +13,12 @@ use rusqlite::{Connection, ErrorCode};
 use tempfile::TempPath;
 
 use super::codec::unsigned_of;
-use super::files::{folder_of, sync};
+use super::files::{beside, folder_of, sync};
 use super::guard::{self, OpenError};
 use super::schema;
+
+/// Begin of the name of a copy that is being made.
+const PARTIAL: &str = ".greenroom-backup-";
 
 /// Content of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,14 +73,20 @@ pub(super) fn copied(
     permissions: Permissions,
 ) -> Result<(TempPath, Backup), BackupError> {
     let not_written = |error: io::Error| not_written(target, &error);
+    let _claim = claim(folder_of(target));
     let partial = make_empty(folder_of(target), permissions).map_err(not_written)?;
     let text = partial.to_str().ok_or_else(|| {
         not_written(io::Error::new(io::ErrorKind::InvalidInput, "its name is not UTF-8"))
     })?;
 
     let source = schema::open_reader(store).map_err(|error| guard::refusal(store, &error))?;
-    copy(&source, text).map_err(|error| refusal(store, target, &error))?;
+    let copying = copy(&source, text);
     drop(source);
+    copying.map_err(|error| {
+        // on a full disk SQLite leaves it
+        let _ = fs::remove_file(beside(&partial, "-journal"));
+        refusal(store, target, &error)
+    })?;
     let unsound = |reason| BackupError::Unsound { path: store.into(), reason };
     let examined = examine(&partial).map_err(|error| unsound(error.to_string()))?;
     let backup = examined.map_err(unsound)?;
@@ -105,9 +114,24 @@ fn check_names<'t>(store: &Path, target: &'t Path) -> Result<&'t Path, BackupErr
     Ok(folder)
 }
 
+/// Begins a copy in a folder, and removes what killed copies have left there: no other one is under
+/// way if the folder can be locked. The copy holds the result. Where folders cannot be locked, nothing
+/// is removed.
+fn claim(folder: &Path) -> Option<File> {
+    let claim = File::open(folder).ok()?;
+    if claim.try_lock().is_ok() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(PARTIAL) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+    claim.try_lock_shared().is_ok().then_some(claim)
+}
+
 /// Creates the temporary file for the copy.
 fn make_empty(folder: &Path, permissions: Permissions) -> io::Result<TempPath> {
-    let file = tempfile::Builder::new().prefix(".greenroom-backup-").tempfile_in(folder)?;
+    let file = tempfile::Builder::new().prefix(PARTIAL).tempfile_in(folder)?;
     file.as_file().set_permissions(permissions)?;
     // closed: closing any handle of a file releases all of SQLite's locks on it
     Ok(file.into_temp_path())
@@ -198,6 +222,26 @@ mod tests {
         assert_eq!(vacuum, 2, "incremental");
         drop(reader);
         assert_has(&*open(&target), &drafts).await;
+    }
+
+    #[tokio::test]
+    async fn what_a_killed_backup_has_left_is_removed_by_the_next_one_alone() {
+        let (directory, copies) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let path = database(&directory);
+        filled(&path).await;
+        let left = [format!("{PARTIAL}abc"), format!("{PARTIAL}abc-journal"), "other".to_owned()];
+        for name in &left {
+            fs::write(copies.path().join(name), "x").unwrap();
+        }
+        let another = File::open(copies.path()).unwrap();
+        another.lock_shared().unwrap();
+        back_up(&path, &copies.path().join("one.db")).unwrap();
+        let mut expected = [&left[..], &["one.db".to_owned()]].concat();
+        expected.sort();
+        assert_eq!(names(copies.path()), expected, "another backup may be making them");
+        drop(another);
+        back_up(&path, &copies.path().join("two.db")).unwrap();
+        assert_eq!(names(copies.path()), ["one.db", "other", "two.db"]);
     }
 
     #[tokio::test]

@@ -51,6 +51,11 @@ impl Session {
             cursor = next.to_owned();
         }
         found.truncate(limit);
+        if !cursor.is_empty() && found.len() == limit {
+            super::screen::note(&format!(
+                "there are more than these {limit}: --limit N shows more"
+            ));
+        }
         Ok(found)
     }
 }

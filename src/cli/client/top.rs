@@ -126,10 +126,19 @@ fn lines_of(screen: &Screen, server: &str, view: &Value) -> Vec<String> {
     for it in items(view, "asks") {
         asks.row([cell(&it["askId"]), cell(&it["deadline"]), plain(text(it, "reason"))]);
     }
-    for rows in [screen.rows(&running), screen.rows(&asks)] {
+    let shown = items(view, "running").len() as u64;
+    let left = total["running"].as_u64().unwrap_or(0).saturating_sub(shown);
+    let more = format!("… {left} that began earlier: greenroom executions list --status running");
+    let asked = items(view, "asks").len().to_string() == SHOWN_MAX;
+    let more_asks = "… there may be more: greenroom inbox list";
+    for (rows, more) in [
+        (screen.rows(&running), Some(more).filter(|_| left > 0 && shown > 0)),
+        (screen.rows(&asks), Some(more_asks.to_owned()).filter(|_| asked)),
+    ] {
         if rows.len() > 1 {
             lines.push(String::new());
             lines.extend(rows);
+            lines.extend(more);
         }
     }
     lines

@@ -133,7 +133,9 @@ async fn execute(session: &Session, options: &Run) -> Result<Exit, Failure> {
         Failure::new(exit, "the server has not answered; the execution may have begun")
             .advise(format!("look: greenroom executions list --workflow {}", quoted(&options.id)))
     };
-    let at = attended(start(session, options), options.timeout, unanswered).await?;
+    // read before signals are caught: a read of stdin or of a pipe may wait for ever
+    let body = body_of(options)?;
+    let at = attended(start(session, options, &body), options.timeout, unanswered).await?;
     let screen = &session.screen;
     if options.detach {
         let started = json!({ "executionId": at.id, "workflowId": at.workflow });
@@ -153,18 +155,22 @@ async fn execute(session: &Session, options: &Run) -> Result<Exit, Failure> {
     report(session, &at, &state, screen.form != Form::Table).await
 }
 
-/// Starts an execution. Returns as soon as it is recorded.
-async fn start(session: &Session, options: &Run) -> Result<Located, Failure> {
+fn body_of(options: &Run) -> Result<Value, Failure> {
     let mut body = json!({ "input": json_of("--input", &options.input)?, "options": {} });
     if let Some(context) = &options.context {
         body["options"]["context"] = json_of("--context", context)?;
     }
     put_text(&mut body["options"], "executionId", options.execution_id.as_ref());
     put_text(&mut body["options"], "userId", options.user.as_ref());
+    Ok(body)
+}
+
+/// Starts an execution. Returns as soon as it is recorded.
+async fn start(session: &Session, options: &Run, body: &Value) -> Result<Located, Failure> {
     let mut headers = vec![("prefer", "respond-async")];
     headers.extend(options.idempotency_key.as_deref().map(|key| ("idempotency-key", key)));
     let path = ["workflows", options.id.as_str(), "execute"];
-    let reply = session.api.any_reply(Call::post(&path, &body).headers(&headers)).await?;
+    let reply = session.api.any_reply(Call::post(&path, body).headers(&headers)).await?;
     match begun(session, &options.id, &reply) {
         Err(failure) if failure.is_refused_as("input_invalid") => {
             let workflow = session.api.data(Call::get(&["workflows", &options.id])).await?;

@@ -39,6 +39,11 @@ fn of_file(path: &Path) -> Vec<Finding> {
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut findings = disk::look(folder.unwrap_or_else(|| Path::new(".")));
+    if path.metadata().is_ok_and(|found| !found.is_file()) {
+        let text = format!("{} is not a file", path.display());
+        findings.push(Finding::new(State::Failed, NAME, text));
+        return findings;
+    }
     findings.push(match look_at(path) {
         Ok(looked) => of_look(path, &looked),
         Err(error) => Finding::new(State::Failed, NAME, error.to_string()),

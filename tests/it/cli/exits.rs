@@ -1,5 +1,7 @@
 //! Exit codes, and what failures say.
 
+use std::process::Stdio;
+
 use sha2::{Digest as _, Sha256};
 
 use super::seat::{Ran, Seat};
@@ -107,6 +109,43 @@ fn failures_are_json_for_programs() {
     let usage = seat.run(&["-o", "jsonl", "workflows", "run", "add", "-i", "{n}"]);
     assert!(usage.stderr.starts_with("{\"error\":{\"message\":\"--input: not JSON: "), "{usage:?}");
     assert!(usage.stderr.ends_with(",\"exitCode\":2}}\n"), "{usage:?}");
+}
+
+#[test]
+fn a_wrong_command_line_is_json_for_programs_as_well() {
+    let seat = Seat::new();
+    for arguments in [
+        &["executions", "list", "--status", "foo", "-o", "json"][..],
+        &["executions", "list", "--output=jsonl", "--sttus", "foo"],
+        &["workflows", "run", "add", "--timeout", "abc", "-ojson"],
+    ] {
+        let ran = seat.run(arguments);
+        let said: serde_json::Value = serde_json::from_str(&ran.stderr).unwrap();
+        assert_eq!((ran.code, &said["error"]["exitCode"]), (2, &2.into()), "{ran:?}");
+        let message = said["error"]["message"].as_str().unwrap();
+        assert!(!message.starts_with("error: ") && !message.is_empty(), "{ran:?}");
+    }
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_a_failure() {
+    let home = Home::new("");
+    for arguments in
+        [&["schema"][..], &["openapi"], &["config", "show"], &["check"], &["check", "-o", "json"]]
+    {
+        let into = |stdout: Stdio| {
+            let mut command = home.greenroom(arguments);
+            let child = command.stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
+            Ran::of(child.wait_with_output().unwrap())
+        };
+        let ran = into(std::fs::File::create("/dev/full").unwrap().into());
+        assert_eq!(ran.code, 1, "{arguments:?}: {ran:?}");
+        assert!(ran.stderr.contains("the output cannot be written: "), "{arguments:?}: {ran:?}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let ran = into(writer.into());
+        assert_eq!((ran.code, ran.stderr.as_str()), (141, ""), "{arguments:?}");
+    }
 }
 
 #[test]

@@ -32,6 +32,20 @@ pub(super) fn ended(mut child: Child) -> Ran {
 }
 
 #[test]
+fn an_input_that_never_ends_can_be_left() {
+    let seat = Seat::new();
+    let pipe = seat.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for (input, name) in [("-", "TERM"), ("-", "INT"), ("@pipe", "HUP")] {
+        let mut command = seat.command(&["workflows", "run", "add", "--input", input]);
+        let child = seat.spawn(command.stdin(Stdio::piped()));
+        signal(&child, name);
+        assert_ne!(ended(child).code, 0, "{name}");
+    }
+    assert_eq!(seat.json(&["executions", "list"]), serde_json::json!([]));
+}
+
+#[test]
 fn events_are_lines_in_a_pipe() {
     let seat = Seat::new();
     let run = ["workflows", "run", "add", "--watch", "-i", "{\"n\":1}", "--execution-id", "a-1"];

@@ -150,11 +150,28 @@ fn a_first_configuration_is_served_and_its_health_asked() {
         let (code, stdout, stderr) = ask(options);
         assert_eq!((code, stdout.lines().count()), (Some(0), 1), "{stderr}");
     }
+    // what has the port may be something else
+    let (code, _, stderr) = said(&home.run(home.greenroom(&["healthcheck", "--port", &page()])));
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("/livez answers something else"), "{stderr}");
     server.signal("TERM");
     server.ended();
     let (code, _, stderr) = ask(&[]);
     assert_eq!(code, Some(1));
     assert!(stderr.contains(&format!(":{port}/livez does not answer")), "{stderr}");
+}
+
+/// Returns the port of a server that answers one request with a page.
+fn page() -> String {
+    use std::io::{Read as _, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 4096]).unwrap();
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>").unwrap();
+    });
+    port
 }
 
 #[test]

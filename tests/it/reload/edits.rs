@@ -140,6 +140,24 @@ fn an_execution_keeps_its_definition_after_its_workflow_is_removed() {
 }
 
 #[test]
+fn a_pipe_in_place_of_the_file_is_refused_and_a_file_is_read_again() {
+    let home = Home::new(&format!("{ASKED}{}", gives("a", "first")));
+    let server = start(&home);
+    let file = home.path("config.toml");
+    let kept = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+    server.signal("HUP");
+    server.says(REFUSED);
+    assert!(readiness(&server).contains("not a regular file"), "{}", readiness(&server));
+    std::fs::remove_file(&file).unwrap();
+    std::fs::write(&file, kept.replace("first", "second")).unwrap();
+    server.signal("HUP");
+    server.says(TAKEN);
+    assert_eq!(result(&server, "a"), json!("second"));
+}
+
+#[test]
 fn changed_files_are_reloaded_automatically() {
     let home = Home::new("system.reload_every = \"20ms\"\ninclude = [\"more/*.toml\"]\n");
     std::fs::create_dir(home.path("more")).unwrap();

@@ -163,9 +163,16 @@ async fn conclude(session: &Session, at: &Located, is_watched: bool) -> Result<E
     let state = at.state(&session.api).await?;
     let with_json = !(is_watched && session.screen.form == Form::Jsonl);
     let exit = report(session, at, &state, with_json).await?;
-    match state["result"]["failed"].as_u64() {
-        None | Some(0) => Ok(exit),
-        Some(count) => {
+    let count = |key: &str| state["result"][key].as_u64().unwrap_or(0);
+    if count("matched") > 0 && count("done") == 0 && count("failed") == 0 && exit == Exit::Ok {
+        let why = format!("none of the {} executions changed", count("matched"));
+        return Err(Failure::new(Exit::Failed, why).advise(
+            "all were skipped: they are in another state, or wait for data, which `inbox answer` gives",
+        ));
+    }
+    match count("failed") {
+        0 => Ok(exit),
+        count => {
             let mut failure =
                 Failure::new(Exit::Failed, format!("{count} of the executions did not change"));
             for it in items(&state["result"], "failures") {
