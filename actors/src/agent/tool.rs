@@ -1,5 +1,7 @@
 //! Tools, called by agents and directly by callers.
 
+mod error;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,8 +11,9 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+pub use self::error::ToolError;
+
 use crate::agent::ask::{Approval, OnCrash, ToolAsk};
-use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::plan::Plan;
 use crate::domain::schema::{Schema, SchemaError};
 use crate::domain::trace::Trace;
@@ -103,35 +106,6 @@ impl ToolContext {
     /// Only calls of agents can wait; others fail.
     pub fn ask(&self, ask: ToolAsk) -> Result<Value, ToolError> {
         self.answers.next().cloned().ok_or_else(|| ToolError::Waits(Box::new(ask)))
-    }
-}
-
-/// Failure of a tool. Its message goes to the model and to callers; the retry of a step reads its
-/// class.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum ToolError {
-    #[error("{0}")]
-    Failed(AttemptFailure),
-    /// The result of [`ToolContext::ask`] without an answer.
-    #[error("waits for an answer")]
-    Waits(Box<ToolAsk>),
-}
-
-impl From<AttemptFailure> for ToolError {
-    fn from(failure: AttemptFailure) -> Self {
-        Self::Failed(failure)
-    }
-}
-
-impl From<String> for ToolError {
-    fn from(message: String) -> Self {
-        Self::Failed(AttemptFailure::new(ErrorKind::Tool, message))
-    }
-}
-
-impl From<&str> for ToolError {
-    fn from(message: &str) -> Self {
-        message.to_owned().into()
     }
 }
 
