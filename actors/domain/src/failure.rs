@@ -254,10 +254,7 @@ mod tests {
             ..ErrorClass::of(ErrorKind::Function)
         };
         let stored = serde_json::to_value(named).unwrap();
-        assert_eq!(
-            stored,
-            json!({ "kind": "function", "name": "declined", "is_terminal": true })
-        );
+        assert_eq!(stored, json!({ "kind": "function", "name": "declined", "is_terminal": true }));
         assert_eq!(serde_json::from_value::<ErrorClass>(stored).unwrap(), named);
     }
 
