@@ -160,6 +160,7 @@ impl StepContext {
 
 /// Successful outcome of a function.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum StepOutcome {
     Completed(Value),
     /// Suspends the step until a resume, which calls the function again from its start.

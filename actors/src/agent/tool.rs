@@ -58,6 +58,7 @@ pub enum ToolBody {
 
 /// Context of one call, for a tool's function.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ToolContext {
     /// The agent that called; none for a direct call.
     pub agent_id: Option<Arc<str>>,
@@ -98,6 +99,31 @@ impl Answers {
 }
 
 impl ToolContext {
+    /// Creates a context like that of a direct call without a caller, for unit tests. The fields are
+    /// public and can be set.
+    ///
+    /// ```
+    /// use greenroom_actors::agent::tool::ToolContext;
+    ///
+    /// let mut context = ToolContext::for_test();
+    /// context.user_id = Some("ann".into());
+    /// assert_eq!(context.idempotency_key, "test");
+    /// ```
+    pub fn for_test() -> Self {
+        Self {
+            agent_id: None,
+            generation_id: None,
+            tool_call_id: Arc::from("test"),
+            user_id: None,
+            conversation_id: None,
+            context: Arc::default(),
+            idempotency_key: "test".to_owned(),
+            cancellation: CancellationToken::new(),
+            trace: None,
+            answers: Arc::default(),
+        }
+    }
+
     /// Asks a person, and waits for the answer for as long as it takes: the call ends with this
     /// error, the generation is put down, and once there is an answer the tool is called again, with
     /// the same arguments and idempotency key. This then returns the answer. A tool that asks

@@ -161,7 +161,8 @@ mod tests {
         fn passed_on() -> Result<(), StepError> {
             Err(StepError::terminal("final").kind("declined"))?
         }
-        let shown = [boxed(), read(), text(), passed_on()].map(|it| format!("{:?}", it.unwrap_err()));
+        let shown =
+            [boxed(), read(), text(), passed_on()].map(|it| format!("{:?}", it.unwrap_err()));
         assert_eq!(shown, ["boxed", "broken", "short", "final (terminal) (kind declined)"]);
     }
 
