@@ -32,25 +32,23 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt as _, ready};
 use greenroom::adapters::mock::{MockAction, MockConfig, MockModel, MockRule};
-use greenroom::builder::Agent;
-use greenroom_actors::agent::tool::{ToolContext, ToolError};
-use greenroom_actors::agent::{AgentHooks, RunInfo};
-use greenroom_actors::domain::definition::Projection;
-use greenroom_actors::domain::message::{ToolCall, ToolResult};
+use greenroom::agent::{AgentHooks, RunInfo, ToolCall, ToolResult};
+use greenroom::builder::{Agent, Projection};
+use greenroom::schemars::{self, JsonSchema};
+use greenroom::tool::ToolError;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// Largest refund that an agent may make.
 const REFUND_MAX: u64 = 100;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let order = json!({ "type": "object", "required": ["order"],
-        "properties": { "order": { "type": "string" } } });
     let amount = json!({ "type": "object", "required": ["amount"],
         "properties": { "amount": { "type": "integer", "minimum": 1 } } });
     arguments::greenroom()?
         .model("clerk", Arc::new(clerk()?))
-        .tool("order_status", "Looks up the status of an order", order, order_status)
-        // a closure works as well
+        .typed_tool("order_status", "Looks up the status of an order", order_status)
+        // a schema and a closure over JSON work as well
         .tool("refund", "Refunds money", amount, |arguments, context| async move {
             // the same in every attempt of this call, so that a repeated payment is recognized
             let receipt = context.idempotency_key;
@@ -70,12 +68,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// Arguments of a tool. The model gets its schema, comments of fields included.
+#[derive(Deserialize, JsonSchema)]
+struct Order {
+    /// Number of the order
+    order: String,
+}
+
 /// Looks an order up. The model gets the error and may react to it.
-async fn order_status(arguments: Value, _: ToolContext) -> Result<Value, ToolError> {
-    match arguments["order"].as_str() {
-        Some("7") => Ok(json!({ "status": "on its way" })),
-        Some(order) => Err(format!("there is no order {order}").into()),
-        None => Err("the order is missing".into()),
+async fn order_status(Order { order }: Order) -> Result<Value, ToolError> {
+    match order.as_str() {
+        "7" => Ok(json!({ "status": "on its way" })),
+        order => Err(format!("there is no order {order}").into()),
     }
 }
 

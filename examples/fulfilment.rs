@@ -51,7 +51,7 @@ use std::time::Duration;
 
 use greenroom::actix_web::{App, HttpRequest, HttpResponse, HttpServer, rt, web};
 use greenroom::builder::{Block, Http, Retry, Step, Workflow, http, run};
-use greenroom_actors::function::{StepContext, StepError, StepOutcome};
+use greenroom::step::{StepContext, StepError, StepOutcome};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let warehouse = open_warehouse()?;
     arguments::greenroom()?
         .function("allot", allot)
-        .function("load", load)
+        .blocking_function("load", load)
         .workflow(fulfil(warehouse))
         .serve()?;
     Ok(())
@@ -122,14 +122,11 @@ async fn allot(step: StepContext) -> Result<StepOutcome, StepError> {
     })
 }
 
-/// Runs blocking work on another thread. On a cancel this future is dropped, and `cancellation`
-/// stops the thread.
-async fn load(step: StepContext) -> Result<StepOutcome, StepError> {
+/// Runs on a thread for blocking work. A cancel does not stop it, but fires `cancellation`.
+fn load(step: &StepContext) -> Result<StepOutcome, StepError> {
     let parcels: Vec<Parcel> = step.data_as()?;
     let total = parcels.iter().map(|parcel| parcel.count).sum();
-    let crane = tokio::task::spawn_blocking(move || lift(&step, total));
-    let loaded = crane.await.map_err(|error| error.to_string())?;
-    Ok(json!({ "loaded": loaded }).into())
+    Ok(json!({ "loaded": lift(step, total) }).into())
 }
 
 fn lift(step: &StepContext, total: u32) -> u32 {

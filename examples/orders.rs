@@ -1,4 +1,4 @@
-//! A workflow with Rust functions: an order is priced, waits for a person when it is expensive,
+//! A workflow with typed Rust functions: an order is priced, waits for a person when it is expensive,
 //! is paid with retries, and is sent.
 //!
 //! ```text
@@ -31,17 +31,46 @@ mod arguments;
 use std::error::Error;
 use std::time::Duration;
 
-use greenroom::builder::{Retry, Step, Suspend, Workflow};
-use greenroom_actors::function::{StepContext, StepError, StepOutcome};
+use greenroom::prelude::*;
+use greenroom::schemars::{self, JsonSchema};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    arguments::greenroom()?
-        .function("price", price)
-        .function("pay", pay)
-        .workflow(order())
-        .serve()?;
+    let prices = PriceList { lamp: 40, sofa: 900 };
+    arguments::greenroom()?.data(prices).workflow(order()).serve()?;
     Ok(())
+}
+
+/// Shared with the functions that ask for it.
+struct PriceList {
+    lamp: u64,
+    sofa: u64,
+}
+
+/// Input of the workflow. Its JSON Schema refuses other inputs before anything runs.
+#[derive(Deserialize, JsonSchema)]
+struct Order {
+    item: String,
+    #[schemars(range(min = 1))]
+    quantity: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Priced {
+    total: u64,
+}
+
+/// The answer of a person.
+#[derive(Deserialize, JsonSchema)]
+struct Approval {
+    approved: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Paid {
+    status: &'static str,
+    receipt: Option<String>,
 }
 
 /// Expressions read the output of the previous step as `data`, of any step as `steps.<id>`, and the
@@ -52,16 +81,13 @@ fn order() -> Workflow {
         .payload(json!({ "total": "data.total" }))
         .deadline(Duration::from_secs(48 * 3600))
         .on_timeout_resume(json!({ "approved": false }));
-    let answer = json!({ "type": "object", "required": ["approved"],
-        "properties": { "approved": { "type": "boolean" } } });
 
     Workflow::new("order")
         .name("Order")
         .purpose("Prices, approves, pays and sends an order")
-        .input_schema(json!({ "type": "object", "required": ["item", "quantity"],
-            "properties": { "item": { "type": "string" },
-                "quantity": { "type": "integer", "minimum": 1 } } }))
-        .step(Step::run("price", "price"))
+        .input_type::<Order>()
+        // the step carries its function, which gets the output of the previous step
+        .step(Step::call("price", price).output_type::<Priced>())
         // suspends before the body if the expression holds; `resume` is the resume data then
         .step(
             Step::map(
@@ -69,10 +95,11 @@ fn order() -> Workflow {
                 json!({ "approved": "resume.approved if resume is not none else true" }),
             )
             .suspend(approval)
-            .resume_schema(answer),
+            .resume_type::<Approval>(),
         )
         .step(
-            Step::run("pay", "pay")
+            Step::call("pay", pay)
+                .output_type::<Paid>()
                 .retry(Retry::attempts(3).delay(Duration::from_millis(200)).factor(2.0))
                 .timeout(Duration::from_secs(5)),
         )
@@ -80,29 +107,29 @@ fn order() -> Workflow {
             "receipt": "data.receipt" }))
 }
 
-/// Computes the price. A step may fail with any text; its retry policy decides what follows.
-async fn price(step: StepContext) -> Result<StepOutcome, StepError> {
-    let item = step.input["item"].as_str().ok_or("the item is missing")?;
-    let quantity = step.input["quantity"].as_u64().ok_or("the quantity is missing")?;
-    let each = match item {
-        "lamp" => 40,
-        "sofa" => 900,
-        other => return Err(format!("{other} is not for sale").into()),
+/// Computes the price. A terminal failure is never retried; any other one is by the retry policy.
+async fn price(Data(prices): Data<PriceList>, order: Order) -> Result<Priced, StepError> {
+    let each = match order.item.as_str() {
+        "lamp" => prices.lamp,
+        "sofa" => prices.sofa,
+        other => return Err(StepError::terminal(format!("{other} is not for sale"))),
     };
-    Ok(json!({ "total": each * quantity }).into())
+    Ok(Priced { total: each * order.quantity })
 }
 
 /// Pays. A finished step never runs again. One that a crash interrupts does, with the same key, by
 /// which the bank recognizes the same payment.
-async fn pay(step: StepContext) -> Result<StepOutcome, StepError> {
-    if step.data["approved"] != true {
-        return Ok(json!({ "status": "refused", "receipt": null }).into());
+async fn pay(approval: Approval, step: StepContext) -> Result<Paid, StepError> {
+    if !approval.approved {
+        return Ok(Paid { status: "refused", receipt: None });
     }
-    if step.attempt == 1 && step.input["item"] == "sofa" {
-        return Err("the bank does not answer".into());
+    let order: Order = step.input_as()?;
+    if step.attempt == 1 && order.item == "sofa" {
+        let error = StepError::new("the bank does not answer");
+        return Err(error.retry_after(Duration::from_millis(300)));
     }
     // the record carries the ids of the execution: /api/logs?executionId=... finds it
     log::info!(attempt = step.attempt; "paying {}", step.idempotency_key);
     let receipt = format!("receipt for {}", step.idempotency_key);
-    Ok(json!({ "status": "paid", "receipt": receipt }).into())
+    Ok(Paid { status: "paid", receipt: Some(receipt) })
 }

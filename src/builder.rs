@@ -3,7 +3,7 @@
 //!
 //! | In `config.toml` | Here |
 //! |---|---|
-//! | `andThen` | [`Step::then`] with a body: [`map()`], [`run`], [`http()`], [`command()`], [`tool`]; [`Step::run`] |
+//! | `andThen` | [`Step::then`] with a body: [`map()`], [`run`], [`http()`], [`command()`], [`tool`]; [`Step::run`], [`Step::call`] |
 //! | `andMap` | [`Step::map`] |
 //! | `andTap` | [`Step::tap`] with a body |
 //! | `andWhen`, `andBranch` | [`Step::when`]; [`Step::branch`], [`Step::otherwise`] |
@@ -54,12 +54,15 @@ pub use self::policy::{Retry, Suspend};
 pub use self::step::Step;
 
 use crate::config::workflows::suggestion;
+use crate::typed::Carried;
 
 /// Builder of a workflow, for [`crate::Greenroom::workflow`].
 #[derive(Debug, Clone)]
 pub struct Workflow {
     definition: WorkflowDefinition,
     misfits: Vec<Problem>,
+    /// Functions of [`Step::call`].
+    functions: Vec<Carried>,
     retention: Option<Retention>,
 }
 
@@ -70,7 +73,7 @@ impl Workflow {
     /// Creates a workflow without steps, named like its id.
     pub fn new(id: impl Into<String>) -> Self {
         let definition = WorkflowDefinition::new(id, Vec::new());
-        Self { definition, misfits: Vec::new(), retention: None }
+        Self { definition, misfits: Vec::new(), functions: Vec::new(), retention: None }
     }
 
     /// Sets the name for people.
@@ -89,6 +92,12 @@ impl Workflow {
     pub fn input_schema(mut self, schema: Value) -> Self {
         self.definition.input_schema = Some(schema);
         self
+    }
+
+    /// Sets the JSON Schema of the input to that of a type.
+    #[cfg(feature = "schemars")]
+    pub fn input_type<T: schemars::JsonSchema>(self) -> Self {
+        self.input_schema(crate::schema::of::<T>())
     }
 
     /// Sets the JSON Schema of payloads of suspensions, for steps without one.
@@ -140,7 +149,8 @@ impl Workflow {
 
     /// Adds a step at the end.
     pub fn step(mut self, step: Step) -> Self {
-        step.add_to(&mut self.definition.steps, &mut self.misfits);
+        let added = step.add_to(&mut self.definition.steps, &mut self.misfits);
+        self.functions.extend(added);
         self
     }
 
@@ -164,9 +174,15 @@ impl Workflow {
         self.retention.map(|retention| (self.definition.id.clone(), retention))
     }
 
-    /// Compiles the tree with the same checks as for `config.toml`.
+    /// Returns the functions that steps carry.
+    pub(crate) fn take_functions(&mut self) -> Vec<Carried> {
+        std::mem::take(&mut self.functions)
+    }
+
+    /// Compiles the tree with the same checks as for `config.toml`. Functions of [`Step::call`] are
+    /// not part of the plan.
     pub fn compile(self) -> Result<Plan, Vec<Problem>> {
-        let Self { definition, mut misfits, retention: _ } = self;
+        let Self { definition, mut misfits, functions: _, retention: _ } = self;
         match Plan::compile(definition) {
             Ok(plan) if misfits.is_empty() => {
                 let errors = lint_errors(&plan);
@@ -212,18 +228,20 @@ fn lint_errors(plan: &Plan) -> Vec<Problem> {
 pub struct Block {
     block: definition::Block,
     misfits: Vec<Problem>,
+    functions: Vec<Carried>,
 }
 
 impl Block {
     /// Creates a block without steps. The name is part of the paths of its steps.
     pub fn new(name: impl Into<String>) -> Self {
         let block = definition::Block { name: name.into(), steps: Vec::new() };
-        Self { block, misfits: Vec::new() }
+        Self { block, misfits: Vec::new(), functions: Vec::new() }
     }
 
     /// Adds a step at the end.
     pub fn step(mut self, step: Step) -> Self {
-        step.add_to(&mut self.block.steps, &mut self.misfits);
+        let added = step.add_to(&mut self.block.steps, &mut self.misfits);
+        self.functions.extend(added);
         self
     }
 

@@ -1,31 +1,30 @@
 //! The server as a library: a configuration file, and Rust code beside it.
 
 mod error;
+mod functions;
+mod tools;
 
-use std::future::Future;
+use std::any::TypeId;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
 pub use self::error::{Problems, ServeError};
 
-use greenroom_actors::agent::tool::{ToolBody, ToolContext, ToolDefinition, ToolError};
-use greenroom_actors::agent::{AgentDefinition, Approval};
+use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::domain::ids::is_definition_id;
-use greenroom_actors::domain::plan::format_remarks;
-use greenroom_actors::function::{StepContext, StepError, StepOutcome};
-use greenroom_actors::ports::model::{LanguageModel, ToolSpec};
+use greenroom_actors::ports::model::LanguageModel;
 use greenroom_actors::registry::Registry;
 use greenroom_actors::runtime::BULK_WORKFLOW;
-use serde_json::Value;
 
 use crate::app::{Application, Registered, StopsOn, checks, run, runs_in_system};
 use crate::auth::{AuthProvider, Providers};
 use crate::builder::Workflow;
-use crate::config::tools::{name_problem, parameters_problem};
 use crate::config::workflows::warnings;
-use crate::config::{Config, ConfigProblem, Environment, Spot, remark_at};
+use crate::config::{Config, ConfigProblem, Environment};
 use crate::server::Server;
 use crate::telemetry::logs::drain_screen;
+use crate::typed::{Binding, State};
 use crate::web::custom::Routes;
 
 /// Builder of a server.
@@ -50,6 +49,11 @@ pub struct Greenroom {
     registry: Registry,
     providers: Providers,
     routes: Routes,
+    state: State,
+    /// Typed functions and tools, which find their state at the start.
+    bindings: Vec<Binding>,
+    /// Functions that came with steps and capture nothing.
+    carried: HashMap<String, TypeId>,
     problems: Vec<String>,
 }
 
@@ -73,51 +77,20 @@ impl Greenroom {
             registry: Registry::default(),
             providers: Providers::default(),
             routes: Routes::default(),
+            state: State::default(),
+            bindings: Vec::new(),
+            carried: HashMap::new(),
             problems: Vec::new(),
         }
-    }
-
-    /// Registers a function that steps can `run`. It shares its thread with other executions:
-    /// blocking work belongs in `tokio::task::spawn_blocking`. A panic fails the step.
-    ///
-    /// ```
-    /// use greenroom::Greenroom;
-    /// use greenroom::builder::{Step, Workflow};
-    /// use greenroom_actors::function::{StepContext, StepError, StepOutcome};
-    /// use serde_json::json;
-    ///
-    /// /// Suspends, and returns the answer.
-    /// async fn confirm(step: StepContext) -> Result<StepOutcome, StepError> {
-    ///     Ok(match step.resume_as::<bool>()? {
-    ///         Some(yes) => json!({ "confirmed": yes }).into(),
-    ///         None => StepOutcome::suspended("Really?"),
-    ///     })
-    /// }
-    ///
-    /// let server = Greenroom::new()
-    ///     .function("confirm", confirm)
-    ///     .workflow(Workflow::new("sure").step(Step::run("confirm", "confirm")));
-    /// # drop(server);
-    /// ```
-    #[must_use]
-    pub fn function<F, R>(mut self, name: &str, function: F) -> Self
-    where
-        F: Fn(StepContext) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<StepOutcome, StepError>> + Send + 'static,
-    {
-        let function = Arc::new(move |step| -> futures_util::future::BoxFuture<'static, _> {
-            Box::pin(function(step))
-        });
-        if self.registry.functions.insert(name.to_owned(), function).is_some() {
-            self.problems.push(format!("function {name} is registered twice"));
-        }
-        self
     }
 
     /// Registers a workflow. Replaces one of the configuration with the same id; its `retention`
     /// stays unless the new one sets it.
     #[must_use]
-    pub fn workflow(mut self, workflow: Workflow) -> Self {
+    pub fn workflow(mut self, mut workflow: Workflow) -> Self {
+        for carried in workflow.take_functions() {
+            self.add_carried(&carried);
+        }
         if let Some((id, retention)) = workflow.configured_retention() {
             self.config.set_retention(id, retention);
         }
@@ -137,94 +110,6 @@ impl Greenroom {
                     .iter()
                     .map(|it| format!("workflow {id}: {}: {}", it.place.join("."), it.message)),
             ),
-        }
-        self
-    }
-
-    /// Registers a tool that agents can use by its name: 1 to 64 letters, digits, `_`, `.` or
-    /// `-`. `parameters` is the JSON Schema of the arguments, of type `object`; the function only
-    /// receives arguments that match it. Replaces a tool of the configuration with the same name.
-    ///
-    /// The function shares its thread with other work and is limited by `[limits] tool_timeout`. An
-    /// error or panic is reported to the model.
-    ///
-    /// ```
-    /// use greenroom::Greenroom;
-    /// use serde_json::json;
-    ///
-    /// let parameters = json!({ "type": "object", "required": ["order"],
-    ///     "properties": { "order": { "type": "string" } } });
-    /// let server = Greenroom::new().tool(
-    ///     "order_status",
-    ///     "Returns the status of an order",
-    ///     parameters,
-    ///     |arguments, _context| async move { Ok(json!([arguments["order"], "on its way"])) },
-    /// );
-    /// # drop(server);
-    /// ```
-    #[must_use]
-    pub fn tool<F, R>(
-        mut self,
-        name: &str,
-        description: &str,
-        parameters: Value,
-        function: F,
-    ) -> Self
-    where
-        F: Fn(Value, ToolContext) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<Value, ToolError>> + Send + 'static,
-    {
-        let problem = name_problem(name).or_else(|| parameters_problem(&parameters));
-        let function =
-            Arc::new(move |arguments, context| -> futures_util::future::BoxFuture<'static, _> {
-                Box::pin(function(arguments, context))
-            });
-        let (name, description) = (name.to_owned(), description.to_owned());
-        let spec = ToolSpec { name: name.clone(), description, parameters };
-        let made = ToolDefinition::new(spec, ToolBody::Function(function));
-        match (problem, made) {
-            (Some(problem), _) => self.problems.push(format!("tool {name}: {problem}")),
-            (None, Err(error)) => self.problems.push(format!("tool {name}: {error}")),
-            (None, Ok(tool)) => {
-                let spot = Spot::nowhere(&format!("tool {name}"));
-                let remarks = format_remarks(&tool.spec.parameters).into_iter();
-                self.config.warnings.extend(remarks.map(|(place, remark)| {
-                    let key = format!("parameters.{}", place.join("."));
-                    remark_at(remark, &Spot { key, ..spot.clone() })
-                }));
-                if self.registry.tools.insert(name.clone(), Arc::new(tool)).is_some() {
-                    self.problems.push(format!("tool {name} is registered twice"));
-                }
-            }
-        }
-        self
-    }
-
-    /// Requires approval of calls that agents make of a tool which was registered before.
-    ///
-    /// ```
-    /// use greenroom::Greenroom;
-    /// use greenroom_actors::agent::Approval;
-    /// use serde_json::json;
-    ///
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let parameters = json!({ "type": "object", "required": ["amount"],
-    ///     "properties": { "amount": { "type": "number" } } });
-    /// let approval = Approval::when("args.amount > 100")?.reason("Refund {{ args.amount }}")?;
-    /// let server = Greenroom::new()
-    ///     .tool("refund", "Refunds an order", parameters, |arguments, _context| async move {
-    ///         Ok(json!({ "refunded": arguments["amount"] }))
-    ///     })
-    ///     .approval("refund", approval);
-    /// # drop(server);
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[must_use]
-    pub fn approval(mut self, tool: &str, approval: Approval) -> Self {
-        match self.registry.tools.get_mut(tool) {
-            Some(found) => Arc::make_mut(found).approval = Some(Arc::new(approval)),
-            None => self.problems.push(format!("approval of tool {tool}: it is not registered")),
         }
         self
     }
@@ -407,8 +292,10 @@ impl Greenroom {
         Ok(Application::build(config, registered).await?)
     }
 
-    fn checked(self) -> Result<(Config, Registered), Problems> {
-        let Self { mut config, registry, providers, routes, mut problems } = self;
+    pub(crate) fn checked(self) -> Result<(Config, Registered), Problems> {
+        let Self { mut config, registry, providers, routes, state, bindings, .. } = self;
+        let mut problems = self.problems;
+        problems.extend(bindings.into_iter().filter_map(|binding| binding.bind(&state).err()));
         let registered = Registered { registry, providers, routes };
         let names = checks::names(&registered);
         problems.extend(config.check_names(&names).iter().map(ToString::to_string));

@@ -1,10 +1,124 @@
 //! AI agents and durable workflows as actors, behind HTTP.
+//!
+//! A program registers workflows, agents, tools and models with a [`Greenroom`], which serves them:
+//! routes to start, stream, suspend, resume and describe executions, chats with agents, an inbox of
+//! everything that waits for a person, traces, metrics, and an OpenAPI document. Every execution is
+//! recorded before its result is shown, and continues after a crash.
+//!
+//! Start here:
+//!
+//! | For | See |
+//! |---|---|
+//! | the server, and everything that is registered with it | [`Greenroom`] |
+//! | workflows and agents in Rust, a builder for each | [`builder`] |
+//! | functions and tools over types, with shared data | [`typed`], [`schema`] |
+//! | functions of steps: context, outcomes, failures | [`step`] |
+//! | tools: context, failures, approvals | [`tool`] |
+//! | agents: hooks, messages, generations | [`agent`] |
+//! | models of one's own, and one for tests | [`model`], [`adapters::mock`] |
+//! | routes of one's own, and who calls them | [`routes`], [`auth`] |
+//! | a server beside other code: starting, following and resuming executions | [`Server`], [`Handle`], [`Run`] |
+//! | everything that requests can do, from Rust | [`runtime`] |
+//! | the usual names in one `use` | [`prelude`] |
+//!
+//! # A workflow
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use greenroom::prelude::*;
+//! use serde::{Deserialize, Serialize};
+//! use serde_json::json;
+//!
+//! #[derive(Deserialize)]
+//! struct Order {
+//!     item: String,
+//!     cents: u64,
+//! }
+//!
+//! #[derive(Serialize)]
+//! struct Receipt {
+//!     text: String,
+//! }
+//!
+//! async fn pay(order: Order, step: StepContext) -> Result<Receipt, StepError> {
+//!     if order.cents == 0 {
+//!         return Err(StepError::terminal("nothing to pay"));
+//!     }
+//!     Ok(Receipt { text: format!("{} paid with {}", order.item, step.idempotency_key) })
+//! }
+//!
+//! fn main() -> Result<(), ServeError> {
+//!     // waits for a person, over restarts, if the order is expensive
+//!     let approval = Suspend::when("input.cents > 100000").reason("{{ input.item }}");
+//!     let order = Workflow::new("order")
+//!         .step(Step::map("approve", json!("input")).suspend(approval))
+//!         .step(Step::call("pay", pay).retry(Retry::attempts(3).delay(Duration::from_secs(1))));
+//!     Greenroom::new().workflow(order).serve()
+//! }
+//! ```
+//!
+//! # An agent
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use greenroom::adapters::mock::{MockConfig, MockModel};
+//! use greenroom::prelude::*;
+//! use serde_json::json;
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let offline = MockModel::new(MockConfig::default()).map_err(|problems| problems.join("; "))?;
+//!     let parameters = json!({ "type": "object", "required": ["number"],
+//!         "properties": { "number": { "type": "integer" } } });
+//!     Greenroom::new()
+//!         .model("offline", Arc::new(offline))
+//!         .tool("order_status", "Returns the status of an order", parameters, |order, _| async move {
+//!             Ok(json!({ "number": order["number"], "status": "on its way" }))
+//!         })
+//!         .agent(
+//!             Agent::new("desk")
+//!                 .model("offline")
+//!                 .instructions("You work at the service desk.")
+//!                 .tools(["order_status"]),
+//!         )
+//!         .serve()?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # A route
+//!
+//! ```no_run
+//! use greenroom::actix_web::web;
+//! use greenroom::api::ApiError;
+//! use greenroom::prelude::*;
+//! use greenroom::runtime::StartExecution;
+//! use serde_json::json;
+//!
+//! /// Starts an order, and answers with the id of its execution.
+//! async fn order(runtime: web::Data<Runtime>, item: web::Path<String>) -> Result<String, ApiError> {
+//!     let start = StartExecution::new("order", json!({ "item": item.as_str() }));
+//!     Ok(runtime.begin(start).await.map_err(ApiError::from_start)?.to_string())
+//! }
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     Greenroom::from_config("config.toml")?
+//!         .routes(|routes| {
+//!             routes.post("/orders/:item", order).summary("Starts an order");
+//!         })
+//!         .serve()?;
+//!     Ok(())
+//! }
+//! ```
 
 pub mod adapters;
+pub mod agent;
 pub mod api;
 pub mod app;
 pub mod auth;
 pub mod builder;
+#[doc(hidden)]
 pub mod cli;
 pub mod config;
 mod greenroom;
@@ -12,14 +126,25 @@ mod handle;
 mod http_client;
 #[cfg(test)]
 mod made_page;
+#[doc(hidden)]
 pub mod maintenance;
+pub mod model;
 mod nearest;
+pub mod prelude;
+#[doc(hidden)]
 pub mod reload;
 pub mod routes;
+pub mod runtime;
 mod sample;
+#[cfg(feature = "schemars")]
+pub mod schema;
 mod server;
+pub mod step;
+#[doc(hidden)]
 pub mod telemetry;
 mod threads;
+pub mod tool;
+pub mod typed;
 mod web;
 
 /// The framework for handlers of added routes; see [`Greenroom::routes`].
@@ -28,6 +153,10 @@ pub use greenroom::{Greenroom, Problems, ServeError};
 pub use greenroom_actors::Runtime;
 pub use greenroom_actors::requests::StartError;
 pub use handle::{Handle, Run, RunError, RunEvent, Start};
+/// The library that makes JSON Schemas of types. A derived `JsonSchema` of a program that does not
+/// name it needs `use greenroom::schemars;` beside it.
+#[cfg(feature = "schemars")]
+pub use schemars;
 pub use server::Server;
 
 /// Compiles the Rust of the documentation.

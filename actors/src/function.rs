@@ -1,11 +1,15 @@
 //! Rust functions as bodies of steps.
 
+mod error;
+
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+
+pub use self::error::StepError;
 
 use crate::domain::ids::{ExecutionId, StepPath};
 pub use crate::domain::principal::Principal;
@@ -69,7 +73,7 @@ impl StepContext {
     /// let step = StepContext::for_test(json!(21));
     /// assert_eq!(double(&step), Ok(json!(42).into()));
     /// let error = double(&StepContext::for_test(json!("x"))).unwrap_err();
-    /// assert!(error.0.starts_with("data: invalid type"), "{error}");
+    /// assert!(error.message().starts_with("data: invalid type"), "{error}");
     /// ```
     pub fn for_test(data: Value) -> Self {
         let data = Arc::new(data);
@@ -91,12 +95,13 @@ impl StepContext {
         }
     }
 
-    /// Deserializes the output of the previous step.
+    /// Deserializes the output of the previous step. A misfit is terminal: other attempts would get
+    /// the same data.
     pub fn data_as<T: DeserializeOwned>(&self) -> Result<T, StepError> {
         read_as("data", &self.data)
     }
 
-    /// Deserializes the input of the execution.
+    /// Deserializes the input of the execution; a misfit is terminal.
     pub fn input_as<T: DeserializeOwned>(&self) -> Result<T, StepError> {
         read_as("input", &self.input)
     }
@@ -155,6 +160,7 @@ impl StepContext {
 
 /// Successful outcome of a function.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum StepOutcome {
     Completed(Value),
     /// Suspends the step until a resume, which calls the function again from its start.
@@ -183,42 +189,12 @@ impl StepOutcome {
 }
 
 fn read_as<T: DeserializeOwned>(what: &str, value: &Value) -> Result<T, StepError> {
-    T::deserialize(value).map_err(|error| StepError(format!("{what}: {error}")))
+    T::deserialize(value).map_err(|error| StepError::terminal(format!("{what}: {error}")))
 }
 
 impl From<Value> for StepOutcome {
     fn from(output: Value) -> Self {
         Self::Completed(output)
-    }
-}
-
-/// Failure of a function. The message is shown in the execution's state.
-///
-/// ```
-/// use greenroom_actors::function::StepError;
-///
-/// fn price(item: &str) -> Result<u32, StepError> {
-///     match item {
-///         "lamp" => Ok(40),
-///         other => Err(format!("{other} is not for sale").into()),
-///     }
-/// }
-///
-/// assert_eq!(price("ship").unwrap_err().to_string(), "ship is not for sale");
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct StepError(pub String);
-
-impl From<String> for StepError {
-    fn from(message: String) -> Self {
-        Self(message)
-    }
-}
-
-impl From<&str> for StepError {
-    fn from(message: &str) -> Self {
-        Self(message.to_owned())
     }
 }
 

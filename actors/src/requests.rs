@@ -64,6 +64,22 @@ pub struct StartExecution {
     pub trace: TraceOrigin,
 }
 
+impl StartExecution {
+    /// Creates a request without a caller: the runtime makes an id. The other fields can be set.
+    pub fn new(workflow_id: impl Into<String>, input: impl Into<Value>) -> Self {
+        Self {
+            workflow_id: workflow_id.into(),
+            execution_id: None,
+            input: input.into(),
+            user_id: None,
+            conversation_id: None,
+            context: Map::new(),
+            idempotency: None,
+            trace: TraceOrigin::New,
+        }
+    }
+}
+
 /// Request to resume a suspended execution.
 #[derive(Debug, Default)]
 pub struct ResumeExecution {

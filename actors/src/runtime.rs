@@ -109,7 +109,7 @@ const FEEDS_FOLLOWED: Duration = Duration::from_secs(1);
 /// use greenroom_actors::ports::clock::SystemClock;
 /// use greenroom_actors::ports::memory::MemoryStore;
 /// use greenroom_actors::registry::Registry;
-/// use greenroom_actors::requests::{StartExecution, TraceOrigin};
+/// use greenroom_actors::requests::StartExecution;
 /// use greenroom_actors::{Runtime, RuntimeLimits, RuntimePorts};
 /// use serde_json::json;
 ///
@@ -126,16 +126,7 @@ const FEEDS_FOLLOWED: Duration = Duration::from_secs(1);
 /// actix::System::new().block_on(async {
 ///     let ports = RuntimePorts::new(Arc::new(MemoryStore::new()), Arc::new(SystemClock));
 ///     let runtime = Runtime::launch(registry, ports, RuntimeLimits::default()).await?;
-///     let request = StartExecution {
-///         workflow_id: "double".to_owned(),
-///         execution_id: None,
-///         input: json!(21),
-///         user_id: None,
-///         conversation_id: None,
-///         context: serde_json::Map::new(),
-///         idempotency: None,
-///         trace: TraceOrigin::New,
-///     };
+///     let request = StartExecution::new("double", 21);
 ///     let outcome = runtime.execute(request).await?;
 ///     assert_eq!((outcome.status(), outcome.result()), (Status::Completed, Some(&json!(42))));
 ///     runtime.drain(Duration::from_secs(1)).await;

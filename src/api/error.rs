@@ -31,6 +31,7 @@ pub enum Recorded {
 
 /// A refusal of the service.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ApiError {
     #[error("Not found: {method} {path}")]
     PathNotFound { method: String, path: String },

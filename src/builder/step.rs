@@ -8,11 +8,13 @@ use greenroom_actors::domain::definition::{
     self, Body, Case, Projection, StepDefinition, StepKind,
 };
 use greenroom_actors::domain::plan::Problem;
+use greenroom_actors::function::StepContext;
 use serde_json::Value;
 
 use super::{Block, run};
 use crate::config::milliseconds;
 use crate::config::workflows::kind;
+use crate::typed::{Carried, TypedFunction};
 
 /// Builder of a step: its work and its modifiers. Modifiers that do not fit the kind are refused
 /// when the workflow is compiled.
@@ -31,6 +33,7 @@ pub struct Step {
     /// Keys that were set, to check that the kind has them.
     set: Vec<&'static str>,
     misfits: Vec<Problem>,
+    functions: Vec<Carried>,
 }
 
 impl Step {
@@ -64,6 +67,29 @@ impl Step {
     /// Calls a registered function; short for [`Step::then`] with [`run`].
     pub fn run(id: impl Into<String>, function: impl Into<String>) -> Self {
         Self::then(id, run(function))
+    }
+
+    /// Calls a [typed function](crate::typed), which the step carries: it is registered together
+    /// with the workflow, under the id of the step. Another function of this name is refused.
+    ///
+    /// ```
+    /// use greenroom::builder::{Step, Workflow};
+    /// use greenroom::step::StepError;
+    ///
+    /// async fn double(n: u32) -> Result<u32, StepError> {
+    ///     n.checked_mul(2).ok_or_else(|| StepError::terminal("too large"))
+    /// }
+    ///
+    /// let twice = Workflow::new("twice").step(Step::call("double", double));
+    /// # drop(twice);
+    /// ```
+    pub fn call<F, Shape>(id: impl Into<String>, function: F) -> Self
+    where
+        F: TypedFunction<StepContext, Shape>,
+    {
+        let id = id.into();
+        let functions = vec![Carried::new(id.clone(), function)];
+        Self { functions, ..Self::run(id.clone(), id) }
     }
 
     /// Runs a body for its effect, beside the flow; `data` passes through, even if it fails.
@@ -206,13 +232,14 @@ impl Step {
         id: impl Into<String>,
         cases: impl IntoIterator<Item = (W, Block)>,
     ) -> Self {
-        let mut misfits = Vec::new();
+        let (mut misfits, mut functions) = (Vec::new(), Vec::new());
         let case = |(when, block): (W, Block)| {
             misfits.extend(block.misfits);
+            functions.extend(block.functions);
             Case { when: when.into(), block: block.block }
         };
         let cases = cases.into_iter().map(case).collect();
-        Self { misfits, ..Self::new(id, StepKind::Branch { cases, default: None }) }
+        Self { misfits, functions, ..Self::new(id, StepKind::Branch { cases, default: None }) }
     }
 
     /// Runs the block, and repeats it while the expression over its output is true; each output is
@@ -260,7 +287,8 @@ impl Step {
     }
 
     fn new(id: impl Into<String>, kind: StepKind) -> Self {
-        Self { step: StepDefinition::new(id, kind), set: Vec::new(), misfits: Vec::new() }
+        let step = StepDefinition::new(id, kind);
+        Self { step, set: Vec::new(), misfits: Vec::new(), functions: Vec::new() }
     }
 
     /// Returns a step that runs one block.
@@ -269,8 +297,8 @@ impl Step {
         block: Block,
         kind: impl FnOnce(definition::Block) -> StepKind,
     ) -> Self {
-        let Block { block, misfits } = block;
-        Self { misfits, ..Self::new(id, kind(block)) }
+        let Block { block, misfits, functions } = block;
+        Self { misfits, functions, ..Self::new(id, kind(block)) }
     }
 
     fn container(
@@ -278,15 +306,24 @@ impl Step {
         blocks: impl IntoIterator<Item = Block>,
         kind: fn(Vec<definition::Block>) -> StepKind,
     ) -> Self {
-        let parts = blocks.into_iter().map(|Block { block, misfits }| (block, misfits));
-        let (blocks, misfits): (Vec<_>, Vec<_>) = parts.unzip();
-        let step = Self::new(id, kind(blocks));
-        Self { misfits: misfits.into_iter().flatten().collect(), ..step }
+        let (mut misfits, mut functions) = (Vec::new(), Vec::new());
+        let part = |block: Block| {
+            misfits.extend(block.misfits);
+            functions.extend(block.functions);
+            block.block
+        };
+        let blocks = blocks.into_iter().map(part).collect();
+        Self { misfits, functions, ..Self::new(id, kind(blocks)) }
     }
 
-    /// Adds the step to `steps`, and its modifiers that do not fit to `misfits`.
-    pub(super) fn add_to(self, steps: &mut Vec<StepDefinition>, misfits: &mut Vec<Problem>) {
-        let Self { step, set, misfits: inner } = self;
+    /// Adds the step to `steps`, and its modifiers that do not fit to `misfits`. Returns the
+    /// functions that it carries.
+    pub(super) fn add_to(
+        self,
+        steps: &mut Vec<StepDefinition>,
+        misfits: &mut Vec<Problem>,
+    ) -> Vec<Carried> {
+        let Self { step, set, misfits: inner, functions } = self;
         let kind = step.kind.step_type();
         let fitting = kind.keys();
         misfits.extend(inner);
@@ -295,5 +332,6 @@ impl Step {
             message: kind::misfit(key, kind),
         }));
         steps.push(step);
+        functions
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use greenroom_actors::agent::{AgentHooks, Budget, Choice};
+use greenroom_actors::agent::{AgentHooks, Approval, Budget, Choice};
 use greenroom_actors::ports::model::ModelOptions;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::adapters::mock::{MockConfig, MockModel};
@@ -396,4 +396,23 @@ fn lints_of_rust_workflows_are_warnings() {
         ["workflow odd: warning: steps.a.map: `resume` is none here unless a caller paused the \
         execution: the step has no `suspend`"]
     );
+}
+
+#[tokio::test]
+async fn blocking_functions_run_on_another_thread_and_their_panics_are_passed_on() {
+    use std::panic::AssertUnwindSafe;
+
+    use futures_util::FutureExt;
+    use greenroom_actors::function::StepContext;
+
+    let here = std::thread::current().id();
+    let greenroom = base().blocking_function("there", move |step| {
+        assert_ne!(step.data["panics"], true, "as wanted");
+        Ok(json!(std::thread::current().id() != here).into())
+    });
+    let function = Arc::clone(&greenroom.registry.functions["there"]);
+    let ended = function(StepContext::for_test(json!({}))).await;
+    assert_eq!(ended, Ok(json!(true).into()));
+    let ended = function(StepContext::for_test(json!({ "panics": true })));
+    assert!(AssertUnwindSafe(ended).catch_unwind().await.is_err());
 }

@@ -111,7 +111,7 @@ impl<T> Run<T> {
     ///
     /// ```no_run
     /// use futures_util::StreamExt as _;
-    /// use greenroom::Run;
+    /// use greenroom::prelude::*;
     ///
     /// async fn print(run: &Run) -> Result<(), Box<dyn std::error::Error>> {
     ///     let mut events = Box::pin(run.events(0));

@@ -6,8 +6,8 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::requests::{StartError, StartExecution, TraceOrigin};
-use serde_json::{Map, Value};
+use greenroom_actors::requests::{StartError, StartExecution};
+use serde_json::Value;
 
 use super::Run;
 
@@ -31,17 +31,7 @@ impl Start {
             Ok(input) => (input, None),
             Err(error) => (Value::Null, Some(StartError::InvalidInput(error.to_string()))),
         };
-        let request = StartExecution {
-            workflow_id: workflow.to_owned(),
-            execution_id: None,
-            input,
-            user_id: None,
-            conversation_id: None,
-            context: Map::new(),
-            idempotency: None,
-            trace: TraceOrigin::New,
-        };
-        Self { runtime, request, refusal }
+        Self { runtime, request: StartExecution::new(workflow, input), refusal }
     }
 
     /// Chooses the id: 1 to 128 letters, digits, `.`, `_`, `:` or `-`. A second start with it is

@@ -210,7 +210,7 @@ fn note(step: &StepContext) -> Result<(), StepError> {
 fn append(step: &StepContext, end: &str) -> Result<(), StepError> {
     let StepContext { execution_id, path, attempt, idempotency_key, .. } = step;
     let line = format!("{execution_id} {path} {attempt} {idempotency_key}{end}");
-    append_line(&line).map_err(|error| StepError(error.to_string()))
+    Ok(append_line(&line)?)
 }
 
 fn append_line(line: &str) -> std::io::Result<()> {

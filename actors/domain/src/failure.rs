@@ -1,9 +1,13 @@
 //! Failures of attempts: message, kind, and whether a retry can help.
 
+mod name;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+pub use self::name::{ERROR_NAME_BYTES_MAX, ErrorName};
 
 use crate::expression::ExpressionError;
 use crate::schema::SchemaViolation;
@@ -106,15 +110,31 @@ pub struct ErrorClass {
     /// Status of the HTTP answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
+    /// Name that the failing function gave: `error.kind` of expressions in place of the kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<ErrorName>,
+    /// True if the failing function ruled out further attempts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_terminal: bool,
 }
 
 impl ErrorClass {
     pub const fn of(kind: ErrorKind) -> Self {
-        Self { kind, status: None }
+        Self { kind, status: None, name: None, is_terminal: false }
     }
 
     pub const fn http(status: u16) -> Self {
-        Self { kind: ErrorKind::Http, status: Some(status) }
+        Self { status: Some(status), ..Self::of(ErrorKind::Http) }
+    }
+
+    /// Returns true if no policy retries the failure: terminal ones, and exceeded budgets.
+    pub fn is_never_retried(self) -> bool {
+        self.is_terminal || self.kind == ErrorKind::Cost
+    }
+
+    /// Returns the kind of expressions: the given name, or that of the kind.
+    fn label(&self) -> &str {
+        self.name.as_ref().map_or(self.kind.as_str(), ErrorName::as_str)
     }
 
     /// Returns true if a retry would fail in the same way: a status 4xx except those that may
@@ -134,7 +154,7 @@ pub struct AttemptFailure {
     pub message: String,
     /// `None` for failures recorded by an earlier version.
     pub class: Option<ErrorClass>,
-    /// Delay that the server asked for (`Retry-After`).
+    /// Delay that the server (`Retry-After`) or the function asked for.
     pub retry_after_ms: Option<u64>,
     /// For a container: the step inside that failed.
     pub step_id: Option<Arc<str>>,
@@ -180,7 +200,7 @@ impl AttemptFailure {
     /// Returns `error` of expressions, for an attempt of the step `step_id`.
     pub(crate) fn in_scope(&self, step_id: &str, attempt: u32) -> Value {
         json!({
-            "kind": self.class.map(|class| class.kind.as_str()),
+            "kind": self.class.as_ref().map(ErrorClass::label),
             "status": self.class.and_then(|class| class.status),
             "message": self.message,
             "stepId": self.step_id.as_deref().unwrap_or(step_id),
@@ -228,6 +248,14 @@ mod tests {
         assert_eq!(stored, json!({ "kind": "http", "status": 404 }));
         let stored = serde_json::to_value(ErrorClass::of(ErrorKind::Tool)).unwrap();
         assert_eq!(stored, json!({ "kind": "tool" }));
+        let named = ErrorClass {
+            name: ErrorName::new("declined"),
+            is_terminal: true,
+            ..ErrorClass::of(ErrorKind::Function)
+        };
+        let stored = serde_json::to_value(named).unwrap();
+        assert_eq!(stored, json!({ "kind": "function", "name": "declined", "is_terminal": true }));
+        assert_eq!(serde_json::from_value::<ErrorClass>(stored).unwrap(), named);
     }
 
     #[test]
@@ -247,7 +275,7 @@ mod tests {
             (None, false),
         ];
         for (status, expected) in rows {
-            let class = ErrorClass { kind: ErrorKind::Http, status };
+            let class = ErrorClass { status, ..ErrorClass::of(ErrorKind::Http) };
             assert_eq!(class.is_final(), expected, "{status:?}");
         }
     }

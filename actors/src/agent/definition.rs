@@ -107,6 +107,7 @@ impl<T: std::fmt::Debug> std::fmt::Debug for Choice<T> {
 
 /// The run that calls a hook.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct RunInfo {
     pub generation_id: Arc<str>,
     pub agent_id: Arc<str>,

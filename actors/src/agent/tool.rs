@@ -1,5 +1,7 @@
 //! Tools, called by agents and directly by callers.
 
+mod error;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,8 +11,9 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+pub use self::error::ToolError;
+
 use crate::agent::ask::{Approval, OnCrash, ToolAsk};
-use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::plan::Plan;
 use crate::domain::schema::{Schema, SchemaError};
 use crate::domain::trace::Trace;
@@ -55,6 +58,7 @@ pub enum ToolBody {
 
 /// Context of one call, for a tool's function.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ToolContext {
     /// The agent that called; none for a direct call.
     pub agent_id: Option<Arc<str>>,
@@ -95,6 +99,31 @@ impl Answers {
 }
 
 impl ToolContext {
+    /// Creates a context like that of a direct call without a caller, for unit tests. The fields are
+    /// public and can be set.
+    ///
+    /// ```
+    /// use greenroom_actors::agent::tool::ToolContext;
+    ///
+    /// let mut context = ToolContext::for_test();
+    /// context.user_id = Some("ann".into());
+    /// assert_eq!(context.idempotency_key, "test");
+    /// ```
+    pub fn for_test() -> Self {
+        Self {
+            agent_id: None,
+            generation_id: None,
+            tool_call_id: Arc::from("test"),
+            user_id: None,
+            conversation_id: None,
+            context: Arc::default(),
+            idempotency_key: "test".to_owned(),
+            cancellation: CancellationToken::new(),
+            trace: None,
+            answers: Arc::default(),
+        }
+    }
+
     /// Asks a person, and waits for the answer for as long as it takes: the call ends with this
     /// error, the generation is put down, and once there is an answer the tool is called again, with
     /// the same arguments and idempotency key. This then returns the answer. A tool that asks
@@ -103,35 +132,6 @@ impl ToolContext {
     /// Only calls of agents can wait; others fail.
     pub fn ask(&self, ask: ToolAsk) -> Result<Value, ToolError> {
         self.answers.next().cloned().ok_or_else(|| ToolError::Waits(Box::new(ask)))
-    }
-}
-
-/// Failure of a tool. Its message goes to the model and to callers; the retry of a step reads its
-/// class.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum ToolError {
-    #[error("{0}")]
-    Failed(AttemptFailure),
-    /// The result of [`ToolContext::ask`] without an answer.
-    #[error("waits for an answer")]
-    Waits(Box<ToolAsk>),
-}
-
-impl From<AttemptFailure> for ToolError {
-    fn from(failure: AttemptFailure) -> Self {
-        Self::Failed(failure)
-    }
-}
-
-impl From<String> for ToolError {
-    fn from(message: String) -> Self {
-        Self::Failed(AttemptFailure::new(ErrorKind::Tool, message))
-    }
-}
-
-impl From<&str> for ToolError {
-    fn from(message: &str) -> Self {
-        message.to_owned().into()
     }
 }
 

@@ -251,7 +251,7 @@ fn run_function(function: StepFunction, context: StepContext) -> BoxFuture<'stat
             Ok(StepOutcome::Suspended { reason, payload }) => {
                 StepResult::Suspended { reason, payload: payload.map(Arc::new) }
             }
-            Err(error) => StepResult::Failed(AttemptFailure::new(ErrorKind::Function, error.0)),
+            Err(error) => StepResult::Failed(error.into()),
         })
     })
     .boxed()

@@ -280,8 +280,7 @@ async fn take_page(runtime: &Runtime, step: &StepContext) -> Result<StepOutcome,
     let operation: BulkOperation = step.input_as()?;
     // at first this is the input, which has none of its fields
     let progress: Progress = step.data_as()?;
-    let progress = runtime.take_page(&operation, &step.execution_id, progress).await;
-    let progress = progress.map_err(|error| StepError(error.to_string()))?;
+    let progress = runtime.take_page(&operation, &step.execution_id, progress).await?;
     step.progress(progress.counts());
     Ok(serde_json::to_value(progress).unwrap_or_default().into())
 }

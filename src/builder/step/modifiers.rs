@@ -34,8 +34,9 @@ impl Step {
 
     /// Sets the block that [`Step::branch`] runs if no case is true.
     pub fn otherwise(mut self, block: Block) -> Self {
-        let Block { block, misfits } = block;
+        let Block { block, misfits, functions } = block;
         self.misfits.extend(misfits);
+        self.functions.extend(functions);
         if let StepKind::Branch { default, .. } = &mut self.step.kind {
             *default = Some(block);
         }
@@ -128,6 +129,43 @@ impl Step {
     pub fn resume_schema(mut self, schema: Value) -> Self {
         self.step.resume_schema = Some(schema);
         self.setting("resume_schema")
+    }
+
+    /// Sets the JSON Schema of the step's `data` to that of a type.
+    #[cfg(feature = "schemars")]
+    pub fn input_type<T: schemars::JsonSchema>(self) -> Self {
+        self.input_schema(crate::schema::of::<T>())
+    }
+
+    /// Sets the JSON Schema of the step's output to that of a type.
+    ///
+    /// ```
+    /// use greenroom::builder::Step;
+    /// use greenroom::schemars::{self, JsonSchema};
+    /// use greenroom::step::StepError;
+    /// use serde::Serialize;
+    ///
+    /// #[derive(Serialize, JsonSchema)]
+    /// struct Price {
+    ///     cents: u64,
+    /// }
+    ///
+    /// async fn price(count: u64) -> Result<Price, StepError> {
+    ///     Ok(Price { cents: 4000 * count })
+    /// }
+    ///
+    /// let step = Step::call("price", price).output_type::<Price>();
+    /// # drop(step);
+    /// ```
+    #[cfg(feature = "schemars")]
+    pub fn output_type<T: schemars::JsonSchema>(self) -> Self {
+        self.output_schema(crate::schema::of_output::<T>())
+    }
+
+    /// Sets the JSON Schema of the data that resumes it to that of a type.
+    #[cfg(feature = "schemars")]
+    pub fn resume_type<T: schemars::JsonSchema>(self) -> Self {
+        self.resume_schema(crate::schema::of::<T>())
     }
 
     /// Retries failed attempts.

@@ -8,7 +8,7 @@ use crate::definition::RetryPolicy;
 use crate::effort::{self, within};
 use crate::expression::{ExpressionError, json_bytes_exceed};
 use crate::fact::{AfterFailure, Fact};
-use crate::failure::{AttemptFailure, ErrorKind, shortened};
+use crate::failure::{AttemptFailure, ErrorClass, ErrorKind, shortened};
 use crate::hash::fraction_of;
 use crate::machine::place::Site;
 use crate::machine::scope::Named;
@@ -19,7 +19,7 @@ use crate::state::suspension_id;
 /// Maximum length of a recorded error text, in bytes.
 const ERROR_BYTES_MAX: usize = 4096;
 
-/// Maximum delay that a server can request if the policy has no `max_delay`: an hour.
+/// Maximum delay that a server or a function can request if the policy has no `max_delay`: an hour.
 const ASKED_PAUSE_MS_MAX: u64 = 3_600_000;
 
 impl Machine {
@@ -63,8 +63,8 @@ impl Machine {
     pub(super) fn failed(&self, site: &Site<'_>, failure: &AttemptFailure) -> Fact {
         let Site { step, node, moment, .. } = *site;
         let failures = node.failures + 1;
-        let is_costly = failure.class.is_some_and(|class| class.kind == ErrorKind::Cost);
-        let retry = step.retry.as_ref().filter(|_| !is_costly);
+        let is_last = failure.class.is_some_and(ErrorClass::is_never_retried);
+        let retry = step.retry.as_ref().filter(|_| !is_last);
         let retry = retry.filter(|retry| failures < retry.policy.attempts);
         let Some(retry) = retry else {
             return self.failed_finally(site, failure);
@@ -242,7 +242,7 @@ fn step_failed(site: &Site<'_>, failure: &AttemptFailure, next: AfterFailure) ->
     }
 }
 
-/// Returns the delay that the server requested, limited by the policy.
+/// Returns the delay that the server or the function requested, limited by the policy.
 fn asked_pause_ms(policy: &RetryPolicy, failure: &AttemptFailure) -> u64 {
     let longest = policy.max_delay_ms.unwrap_or(ASKED_PAUSE_MS_MAX);
     failure.retry_after_ms.unwrap_or(0).min(longest)

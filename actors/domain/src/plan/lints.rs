@@ -22,7 +22,7 @@ mod unrun;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use crate::definition::{Block, StepDefinition, StepKind, WorkflowDefinition};
+use crate::definition::{Block, Body, StepDefinition, StepKind, WorkflowDefinition};
 use crate::expression::{PathKey, Reading, SCOPE_NAMES};
 use crate::failure::ErrorKind;
 
@@ -309,7 +309,7 @@ impl<'d> Search<'d> {
             "index" => Rc::new(Shape::Plain(NUMBER)),
             "execution" => Rc::new(Shape::closed(EXECUTION_KEYS.map(|key| (key, Shape::Any)))),
             "resumed_by" => Rc::new(Shape::closed(PRINCIPAL_KEYS.map(|key| (key, Shape::Any)))),
-            "error" => Rc::new(error_shape()),
+            "error" => Rc::new(error_shape(step.is_none_or(calls_function))),
             "resume" => {
                 let own = step.and_then(|step| step.resume_schema.as_ref());
                 let schema = own.or(self.definition.resume_schema.as_ref());
@@ -342,11 +342,19 @@ struct Root<'k> {
     shape: Rc<Shape>,
 }
 
+/// Returns true if the step, or one inside it, calls a function, which may name its failures.
+fn calls_function(step: &StepDefinition) -> bool {
+    let calls = |body: &Body| matches!(body, Body::Run { .. });
+    step.kind.body().is_some_and(calls)
+        || step.kind.blocks().iter().any(|block| block.steps.iter().any(calls_function))
+}
+
 /// Returns the shape of `error`.
-fn error_shape() -> Shape {
+fn error_shape(may_be_named: bool) -> Shape {
     let kinds = ErrorKind::ALL.map(|kind| kind.as_str().to_owned());
     Shape::closed(ERROR_KEYS.map(|key| {
         let shape = match key {
+            "kind" if may_be_named => Shape::Plain(TEXT),
             "kind" => Shape::OneOf(kinds.to_vec()),
             "status" | "attempt" => Shape::Plain(NUMBER),
             _ => Shape::Plain(TEXT),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use greenroom_domain::definition::{OnError, Projection, RetryPolicy};
 use greenroom_domain::fact::{AfterFailure, Fact};
 use greenroom_domain::failure::{
-    ATTEMPT_ERROR_BYTES_MAX, ATTEMPT_ERRORS_MAX, AttemptFailure, ErrorClass, ErrorKind,
+    ATTEMPT_ERROR_BYTES_MAX, ATTEMPT_ERRORS_MAX, AttemptFailure, ErrorClass, ErrorKind, ErrorName,
 };
 use greenroom_domain::machine::ChildStatus;
 use greenroom_domain::plan::{Callers, Plan, lints};
@@ -52,6 +52,32 @@ fn a_4xx_is_final_unless_the_policy_retries_it() {
         let repeated = world.fail_with("a", failure)[0].contains("; again at ");
         assert_eq!(repeated, expected, "{case}");
     }
+}
+
+fn declined(is_terminal: bool) -> AttemptFailure {
+    let name = ErrorName::new("declined");
+    let class = Some(ErrorClass { name, is_terminal, ..ErrorClass::of(ErrorKind::Function) });
+    AttemptFailure { class, ..AttemptFailure::new(ErrorKind::Function, "no cover") }
+}
+
+#[test]
+fn a_terminal_failure_is_never_retried() {
+    for on in [None, Some("true"), Some("error.kind == 'declined'")] {
+        assert!(!is_repeated(policy(on, None), declined(true)), "{on:?}");
+        assert!(is_repeated(policy(on, None), declined(false)), "{on:?}");
+    }
+    assert!(!is_repeated(policy(Some("error.kind == 'function'"), None), declined(false)));
+}
+
+#[test]
+fn the_name_of_a_failure_reaches_the_container_also_after_a_restart() {
+    let on_error = OnError::Value(Projection(json!("error.kind")));
+    let mut world = World::of(vec![
+        all("c", [("l", vec![run("a").tries(3)]), ("m", vec![run("b")])]).on_error(on_error),
+    ]);
+    let said = world.fail_with("c/l/a", declined(true));
+    assert_eq!(said.last().unwrap(), "completed \"declined\"");
+    world.restore_from(0);
 }
 
 #[test]

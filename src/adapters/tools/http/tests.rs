@@ -54,18 +54,11 @@ fn tool(config: HttpCall, hosts: &[&str]) -> HttpTool {
 
 fn context() -> ToolContext {
     let context = json!({ "tenant": "t1", "user": { "id": "u1" } });
-    ToolContext {
-        agent_id: None,
-        generation_id: None,
-        tool_call_id: Arc::from("c1"),
-        user_id: None,
-        conversation_id: None,
-        context: Arc::new(context.as_object().cloned().unwrap_or_default()),
-        idempotency_key: "g1/c 1\u{7}é".to_owned(),
-        cancellation: Default::default(),
-        trace: None,
-        answers: Default::default(),
-    }
+    let mut made = ToolContext::for_test();
+    made.tool_call_id = Arc::from("c1");
+    made.context = Arc::new(context.as_object().cloned().unwrap_or_default());
+    made.idempotency_key = "g1/c 1\u{7}é".to_owned();
+    made
 }
 
 async fn call(tool: &HttpTool, args: Value) -> Result<Value, String> {
@@ -106,7 +99,8 @@ async fn a_call_passes_its_trace_on_unless_the_configuration_sets_another() {
     let root = Arc::from("clerk");
     let trace = Trace::of("g1", EntityType::Agent, &root, TraceOrigin::New);
     let span = trace.span(&["g1", "turn", "0", "call", "0"]);
-    let context = ToolContext { trace: Some(trace.below(span)), ..context() };
+    let mut context = context();
+    context.trace = Some(trace.below(span));
     let plain = config(HttpMethod::Get, &server.url);
     let mut other = plain.clone();
     other.headers.push(("traceparent".into(), unresolved("own")));

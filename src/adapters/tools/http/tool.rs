@@ -30,7 +30,7 @@ impl HttpTool {
         let tool = Arc::new(self);
         Arc::new(move |arguments, context| {
             let tool = Arc::clone(&tool);
-            async move { tool.call(arguments, &context).await.map_err(ToolError::from) }.boxed()
+            async move { tool.call(arguments, &context).await.map_err(ToolError::Failed) }.boxed()
         })
     }
 

@@ -134,6 +134,11 @@ fn comparisons_that_are_never_true_are_reported() {
             json!({ "attempts": 3, "delay_ms": 1, "factor": 1.0, "jitter": false, "on": on });
         step
     };
+    let retry_of = |kind: Value| {
+        let mut step = retry("error.kind != 'declined'");
+        step["kind"] = kind;
+        step
+    };
     let kinds = "it is one of http, connection, request, response, timeout, command, tool, \
                  function, …";
     rows(&[
@@ -145,6 +150,11 @@ fn comparisons_that_are_never_true_are_reported() {
         (
             retry("'tool' != error.kind and error.kind not in ['http', 'tmeout']"),
             &format!("`error.kind` is never 'tmeout'; {kinds}"),
+        ),
+        (retry_of(json!({ "then": { "body": { "run": { "function": "pay" } } } })), ""),
+        (
+            retry_of(json!({ "then": { "body": { "tool": { "tool": "pay" } } } })),
+            &format!("`error.kind` is never 'declined'; {kinds}"),
         ),
         (retry("error.status == 503 or error.attempt == 2"), ""),
         (

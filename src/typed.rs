@@ -1,0 +1,58 @@
+//! Functions and tools over types: arguments are read from JSON, results are written as JSON.
+//!
+//! A typed function takes [`Data`] of the program as far as it needs any, then its input, then the
+//! context if it needs that:
+//!
+//! ```
+//! use greenroom::builder::{Retry, Step, Workflow};
+//! use greenroom::typed::Data;
+//! use greenroom::{Greenroom, step::{StepContext, StepError}};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Deserialize)]
+//! struct Charge {
+//!     customer: String,
+//!     cents: u64,
+//! }
+//!
+//! #[derive(Serialize)]
+//! struct Receipt {
+//!     number: String,
+//! }
+//!
+//! struct Bank;
+//!
+//! impl Bank {
+//!     async fn charge(&self, key: &str, charge: &Charge) -> std::io::Result<String> {
+//!         Ok(format!("{key}: {} pays {}", charge.customer, charge.cents))
+//!     }
+//! }
+//!
+//! async fn pay(
+//!     Data(bank): Data<Bank>,
+//!     charge: Charge,
+//!     step: StepContext,
+//! ) -> Result<Receipt, StepError> {
+//!     if charge.cents == 0 {
+//!         return Err(StepError::terminal("nothing to pay"));
+//!     }
+//!     Ok(Receipt { number: bank.charge(&step.idempotency_key, &charge).await? })
+//! }
+//!
+//! let order = Workflow::new("order").step(Step::call("pay", pay).retry(Retry::attempts(3)));
+//! let server = Greenroom::new().data(Bank).workflow(order);
+//! # drop(server);
+//! ```
+//!
+//! In a closure, the types of all arguments have to be written out.
+
+mod bound;
+mod function;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use self::function::{CallContext, TypedFunction, WithContext, WithoutContext};
+pub use self::state::{Data, FromState, State};
+
+pub(crate) use self::bound::{Binding, Carried, step_function, tool_function};
