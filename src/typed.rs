@@ -44,7 +44,9 @@
 //! # drop(server);
 //! ```
 //!
-//! In a closure, the types of all arguments have to be written out.
+//! In a closure, the types of all arguments have to be written out. A function that suspends its step
+//! returns a [`StepOutcome`](crate::step::StepOutcome) and is registered with
+//! [`Greenroom::function`](crate::Greenroom::function).
 
 mod bound;
 mod function;
