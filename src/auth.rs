@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
+pub use futures_util::future::BoxFuture;
 use greenroom_actors::domain::time::Timestamp;
 use serde_json::{Map, Value};
 

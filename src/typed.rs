@@ -44,7 +44,9 @@
 //! # drop(server);
 //! ```
 //!
-//! In a closure, the types of all arguments have to be written out.
+//! In a closure, the types of all arguments have to be written out. A function that suspends its step
+//! returns a [`StepOutcome`](crate::step::StepOutcome) and is registered with
+//! [`Greenroom::function`](crate::Greenroom::function).
 
 mod bound;
 mod function;
@@ -55,4 +57,60 @@ mod tests;
 pub use self::function::{CallContext, TypedFunction, WithContext, WithoutContext};
 pub use self::state::{Data, FromState, State};
 
-pub(crate) use self::bound::{Binding, Carried, step_function, tool_function};
+#[cfg(feature = "schemars")]
+pub(crate) use self::bound::tool_function;
+pub(crate) use self::bound::{Binding, Carried, step_function};
+
+/// The compiler refuses the commonest mistakes: an input that cannot be read,
+///
+/// ```compile_fail,E0277
+/// use greenroom::prelude::*;
+///
+/// struct Order;
+///
+/// async fn price(_: Order) -> Result<u32, StepError> {
+///     Ok(1)
+/// }
+///
+/// Step::call("price", price);
+/// ```
+///
+/// a result that cannot be written,
+///
+/// ```compile_fail,E0277
+/// use greenroom::prelude::*;
+///
+/// struct Price;
+///
+/// async fn price(_: u32) -> Result<Price, StepError> {
+///     Ok(Price)
+/// }
+///
+/// Step::call("price", price);
+/// ```
+///
+/// the failure of a tool in a step,
+///
+/// ```compile_fail,E0277
+/// use greenroom::prelude::*;
+///
+/// async fn price(n: u32) -> Result<u32, ToolError> {
+///     Ok(n)
+/// }
+///
+/// Step::call("price", price);
+/// ```
+///
+/// and the context before the input.
+///
+/// ```compile_fail,E0277
+/// use greenroom::prelude::*;
+///
+/// async fn price(_: StepContext, n: u32) -> Result<u32, StepError> {
+///     Ok(n)
+/// }
+///
+/// Step::call("price", price);
+/// ```
+#[cfg(doctest)]
+struct Mistakes;

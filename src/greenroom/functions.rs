@@ -155,7 +155,13 @@ impl Greenroom {
         }
         let (function, binding) = carried.make();
         self.bindings.push(binding);
-        self.add_function(&carried.name, function);
+        if self.registry.functions.insert(carried.name.clone(), function).is_some() {
+            self.problems.push(format!(
+                "function {} is registered twice; a step with Step::call registers its function \
+                 by the id of the step",
+                carried.name
+            ));
+        }
     }
 
     fn add_function(&mut self, name: &str, function: StepFunction) {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use futures_util::FutureExt;
+#[cfg(feature = "schemars")]
 use greenroom_actors::agent::tool::{ToolContext, ToolError, ToolFunction};
 use greenroom_actors::function::{StepContext, StepError, StepFunction};
 use serde::Serialize;
@@ -91,6 +92,7 @@ where
 }
 
 /// Returns a tool's function over JSON, and the binding to its state.
+#[cfg(feature = "schemars")]
 pub(crate) fn tool_function<F, Shape>(name: &str, function: F) -> (ToolFunction, Binding)
 where
     F: TypedFunction<ToolContext, Shape>,

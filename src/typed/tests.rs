@@ -129,7 +129,10 @@ fn missing_data_and_doubles_are_refused_before_the_start() {
         (Greenroom::new().workflow(nested("w")), vec![]),
         (
             Greenroom::new().workflow(nested("w")).workflow(forked),
-            vec!["function times is registered twice"],
+            vec![
+                "function times is registered twice; a step with Step::call registers its function \
+                 by the id of the step",
+            ],
         ),
         (Greenroom::new().data(1_u8).data(2_u8), vec!["data of type u8 is registered twice"]),
     ];

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
-use greenroom_actors::domain::definition::StepDefinition;
-use greenroom_actors::function::StepOutcome;
+use greenroom_actors::domain::definition::{OnError, Projection, RetryPolicy, StepDefinition};
+use greenroom_actors::function::{StepError, StepOutcome};
 use greenroom_actors::ports::store::Status;
 use greenroom_actors::registry::Registry;
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::progress::collector;
-use crate::workflows::{function, race, resume, run, sleep, workflow};
+use crate::workflows::{Calls, function, race, resume, run, sleep, workflow};
 
 /// The tokens of each call, as a thread of the function would hold them.
 type Tokens = Arc<Mutex<Vec<CancellationToken>>>;
@@ -171,4 +171,36 @@ async fn neither_its_end_nor_a_pause_fires_the_token() {
     world.runtime.suspend(&target("w", "e"), None, None).await.unwrap();
     pass(Duration::from_secs(1)).await;
     assert_eq!(fired(&tokens), [false, false]);
+}
+
+#[actix::test]
+async fn the_failure_of_a_function_decides_on_the_next_attempt() {
+    tokio::time::pause();
+    let rows = [
+        (StepError::new("no"), 3, Duration::from_millis(2)),
+        (StepError::terminal("no").kind("declined"), 1, Duration::ZERO),
+        (StepError::new("no").retry_after(Duration::from_secs(60)), 3, Duration::from_secs(120)),
+    ];
+    for (error, attempts, least) in rows {
+        let mut step = run("pay", "pay");
+        let policy =
+            RetryPolicy { attempts: 3, delay_ms: 1, factor: 1.0, ..RetryPolicy::default() };
+        step.retry = Some(policy);
+        let mut definition = workflow("w", vec![step]);
+        definition.steps[0].on_error = OnError::Value(Projection(json!("error.kind")));
+        let mut registry = registry_of([definition]);
+        let calls = Calls::default();
+        let (counted, failure) = (calls.clone(), error.clone());
+        let pay = function(move |_| {
+            counted.add_one();
+            std::future::ready(Err(failure.clone()))
+        });
+        registry.functions.insert("pay".to_owned(), pay);
+        let world = World::launch(registry, RuntimeLimits::default()).await;
+        let begun = tokio::time::Instant::now();
+        let outcome = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+        let kind = error.named_kind().unwrap_or("function");
+        assert_eq!((calls.count(), outcome.result()), (attempts, Some(&json!(kind))), "{error:?}");
+        assert!(begun.elapsed() >= least, "{error:?}");
+    }
 }

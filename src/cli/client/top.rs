@@ -83,7 +83,7 @@ async fn requests(session: &Session) -> Result<Value, Failure> {
     let running = [("status", "running"), ("limit", SHOWN_MAX)];
     let executions = ["workflows", "executions"];
     let asks = [("limit", SHOWN_MAX)];
-    let (counts, running, asks, agents) = futures_util::try_join!(
+    let (counts, running, asks, agents) = tokio::try_join!(
         api.data(Call::get(&["workflows", "executions", "counts"])),
         api.data(Call::get(&executions).query(&running)),
         api.data(Call::get(&["inbox"]).query(&asks)),
