@@ -20,6 +20,7 @@ mod machine {
     mod branch;
     mod cancel;
     mod child;
+    mod compensation;
     mod costly;
     mod crash;
     mod depth;

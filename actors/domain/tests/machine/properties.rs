@@ -1,11 +1,15 @@
 //! Random definitions, commands and crashes: the invariants hold, and the execution ends.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use greenroom_domain::definition::StepDefinition;
 use greenroom_domain::failure::{AttemptFailure, ErrorKind};
+use greenroom_domain::ids::compensated_path;
 use greenroom_domain::machine::{
     ChildStatus, Command, Decision, EffectKind, Handled, Refusal, Resume, StepResult,
 };
+use greenroom_domain::state::Phase;
 use greenroom_domain::status::Status;
 use greenroom_domain::{time::Timestamp, usage::Usage};
 use proptest::prelude::{Just, ProptestConfig, Strategy, any};
@@ -17,7 +21,14 @@ use crate::machine::build::workflow;
 use crate::machine::shapes::{build, shape};
 use crate::machine::world::{Setting, World};
 
-const DATA: [&str; 4] = ["null", "{\"ok\":true}", "7", "{\"ok\":1}"];
+const DATA: [&str; 6] = [
+    "null",
+    "{\"ok\":true}",
+    "7",
+    "{\"ok\":1}",
+    "{\"action\":\"retry\"}",
+    "{\"action\":\"skip\",\"output\":9}",
+];
 
 /// An event in the life of an execution. Indexes select among the possibilities of the moment.
 #[derive(Debug, Clone)]
@@ -210,10 +221,17 @@ impl Drama {
 
     fn cancels(&mut self) {
         let status = self.world.status();
-        let told = self.world.try_send(Command::Cancel { reason: Arc::from("enough"), by: None });
+        let was_compensating = self.world.machine.state().compensating.is_some();
+        let told = self.world.try_send(Command::Cancel {
+            reason: Arc::from("enough"),
+            by: None,
+            compensate: false,
+        });
         if status.is_terminal() {
             assert_eq!(told, Err(Refusal::Already(status)));
-        } else {
+        } else if told == Err(Refusal::Compensating) {
+            assert!(was_compensating, "a cancellation was refused");
+        } else if self.world.machine.state().compensating.is_none() {
             assert_eq!(self.world.status(), Status::Cancelled);
         }
     }
@@ -272,7 +290,10 @@ impl Drama {
                     assert!(status != Status::Suspended, "it was suspended");
                 }
                 Err(Refusal::UnknownStep(step)) => assert_eq!(step, "nobody"),
-                Err(Refusal::InvalidData(_)) => assert_ne!(DATA[1], data.to_string()),
+                Err(Refusal::InvalidData(_)) => {
+                    let compensates = self.world.machine.state().compensating.is_some();
+                    assert!(compensates || DATA[1] != data.to_string());
+                }
                 // Resumed before, or its deadline has passed during the pause.
                 Err(Refusal::StepNotSuspended(_)) => {
                     assert!(repeat > 0 || self.world.machine.state().hold.is_some());
@@ -290,6 +311,7 @@ impl Drama {
                 Err(
                     refusal @ (Refusal::Ambiguous { .. }
                     | Refusal::Already(_)
+                    | Refusal::Compensating
                     | Refusal::AsksOpen(_)),
                 ) => {
                     panic!("no reason to answer {refusal:?}")
@@ -352,7 +374,9 @@ impl Drama {
             return true;
         }
         if let Some(suspension) = waiting.first() {
-            self.world.send(answer(Some(&*suspension.path), json!({ "ok": true })));
+            let is_step = compensated_path(&suspension.path).is_none();
+            let data = if is_step { json!({ "ok": true }) } else { json!({ "action": "retry" }) };
+            self.world.send(answer(Some(&*suspension.path), data));
             return true;
         }
         let timer = self.world.timers.keys().next().cloned();
@@ -404,9 +428,11 @@ proptest! {
     fn invariants_hold_and_every_execution_ends(
         shapes in collection::vec(shape(), 1..5),
         happenings in collection::vec(happening(), 0..40),
+        on_cancel in any::<bool>(),
         starts_without_functions in sample::select(vec![false, false, false, true]),
     ) {
-        let definition = workflow(build(shapes, &mut 0));
+        let mut definition = workflow(build(shapes, &mut 0));
+        definition.compensate_on_cancel = on_cancel && compensates(&definition.steps);
         let mut setting = Setting::default();
         if starts_without_functions {
             setting.missing = ["s1", "s3", "s4", "s7"].map(str::to_owned).into();
@@ -416,10 +442,50 @@ proptest! {
             drama.happens(happening);
         }
         prop_assert!(drama.goes_well(), "it makes no progress: {:#?}", drama.world.all_lines());
+        everything_is_compensated(&drama.world);
         let facts = drama.world.facts().len();
         drama.world.recover();
         prop_assert_eq!(drama.world.facts().len(), facts, "an ended execution recorded facts");
     }
+}
+
+/// Checks that a failed execution compensated all that had completed.
+fn everything_is_compensated(world: &World) {
+    let state = world.machine.state();
+    let Some(compensating) = &state.compensating else {
+        let completed = completed_compensable(world);
+        let compensates = match state.announced {
+            Status::Error => true,
+            Status::Cancelled => world.machine.plan().definition.compensate_on_cancel,
+            Status::Completed | Status::Running | Status::Suspended => false,
+        };
+        assert!(!compensates || completed.is_empty(), "{completed:?} was not compensated");
+        return;
+    };
+    assert_eq!(compensating.due.len(), 0, "compensations were left out");
+    for begun in &compensating.begun {
+        assert!(matches!(begun.node.phase, Phase::Completed { .. }), "{} is left", begun.path);
+    }
+    let paths = compensating.begun.iter().filter_map(|begun| compensated_path(&begun.path));
+    let compensated: BTreeSet<String> = paths.map(str::to_owned).collect();
+    assert_eq!(compensated, completed_compensable(world));
+}
+
+fn completed_compensable(world: &World) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    world.machine.state().each_node(world.machine.plan(), &mut |_, path, step, node| {
+        if step.compensate.is_some() && matches!(node.phase, Phase::Completed { .. }) {
+            found.insert(path.to_owned());
+        }
+    });
+    found
+}
+
+fn compensates(steps: &[StepDefinition]) -> bool {
+    steps.iter().any(|step| {
+        let blocks = step.kind.blocks();
+        step.compensate.is_some() || blocks.into_iter().any(|block| compensates(&block.steps))
+    })
 }
 
 /// Returns a resume that also ends waits for the asks of a generation.

@@ -1,0 +1,43 @@
+//! Compensations of steps.
+
+use greenroom_actors::domain::definition::{Compensation, StepKind};
+
+use super::step::workflow;
+use super::{body, policy};
+use crate::config::entry::only_one_of;
+use crate::config::names::Reference;
+use crate::config::section::Section;
+
+/// Keys of what compensates a step, of which a compensation has exactly one.
+const WORKS: [&str; 6] = ["run", "http", "command", "tool", "workflow", "map"];
+
+/// Reads `compensate`. Refused parts are reported.
+pub(super) fn read(section: Section<'_>, references: &mut Vec<Reference>) -> Option<Compensation> {
+    let kind = kind(&section, references);
+    let retry = section.section("retry").map(policy::retry);
+    let timeout_ms = section.get("timeout").and_then(|entry| entry.milliseconds());
+    section.close();
+    let compensation = Compensation::new(kind?);
+    let retry = retry.unwrap_or_else(|| compensation.retry.clone());
+    Some(Compensation { retry, timeout_ms, ..compensation })
+}
+
+fn kind(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<StepKind> {
+    if !WORKS.into_iter().any(|key| section.has(key)) {
+        let works = WORKS.into_iter().filter(|key| *key != "map");
+        let works: Vec<_> = works.map(|key| format!("`{key}`")).collect();
+        section.place.refuse(format!("needs one of {}", works.join(", ")));
+        return None;
+    }
+    if !section.has("workflow") {
+        let body = body::read(section, references)?;
+        return Some(StepKind::Then { body });
+    }
+    let kind = workflow(section, references);
+    let others = WORKS.into_iter().filter(|key| *key != "workflow");
+    let others: Vec<_> = others.filter_map(|key| section.get(key)).collect();
+    for entry in &others {
+        entry.place.refuse(only_one_of("workflow"));
+    }
+    kind.filter(|_| others.is_empty())
+}
