@@ -201,7 +201,7 @@ pub enum Fact {
     /// The status became `running` again.
     WorkflowResumed,
     /// The execution is about to end; what has completed is compensated before. The facts of a
-    /// compensation are those of a step, with a path of its own.
+    /// compensation are those of a step, with another path.
     CompensationStarted {
         /// The end that is recorded afterwards.
         outcome: Box<Outcome>,

@@ -20,6 +20,8 @@ mod machine {
     mod branch;
     mod cancel;
     mod child;
+    mod compensable;
+    mod compensated;
     mod compensation;
     mod costly;
     mod crash;

@@ -110,7 +110,7 @@ pub struct StepView<'a> {
     pub resume_schema: Option<&'a Value>,
     pub agent_id: Option<&'a str>,
     pub workflow_id: Option<&'a str>,
-    /// What undoes the step if the execution fails: `run`, `http`, `command`, `tool` or `workflow`.
+    /// Kind of the work that undoes the step if the execution fails: `run`, `http`, `command`, `tool` or `workflow`.
     pub compensation: Option<&'static str>,
     /// Name of the block that it is in; absent for a step of the workflow itself.
     pub block: Option<&'a str>,

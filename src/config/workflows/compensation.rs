@@ -34,7 +34,7 @@ fn kind(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<StepKi
         return Some(StepKind::Then { body });
     }
     let kind = workflow(section, references);
-    let others = WORKS.into_iter().filter(|key| *key != "workflow");
+    let others = WORKS.into_iter().filter(|key| *key != "workflow" && section.has(key));
     let others: Vec<_> = others.filter_map(|key| section.get(key)).collect();
     for entry in &others {
         entry.place.refuse(only_one_of("workflow"));

@@ -69,7 +69,7 @@ impl BegunCompensation {
         self.node.is_live() || self.has_failed()
     }
 
-    /// Returns true if its last attempt failed and nobody was asked yet.
+    /// Returns true if its last attempt failed and no person was asked yet.
     pub fn has_failed(&self) -> bool {
         matches!(self.node.phase, Phase::Failed { .. })
     }

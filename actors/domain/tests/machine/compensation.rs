@@ -358,74 +358,6 @@ fn a_replay_does_not_reuse_what_was_undone() {
 }
 
 #[test]
-fn definitions_that_cannot_compensate_are_refused() {
-    let with = |step: StepDefinition| vec![step.undone()];
-    let undo = |kind: StepKind| vec![run("a").compensated(Compensation::new(kind))];
-    let mut never = compensation("undo", false, 0);
-    never.retry.factor = 0.5;
-    let rows: [(Vec<StepDefinition>, &[&str], &str); 8] = [
-        (with(sleep("a", 1)), &["compensate"], "andSleep cannot be compensated"),
-        (
-            with(when("a", "true", vec![run("b")])),
-            &["compensate"],
-            "andWhen cannot be compensated; the steps in its blocks can be",
-        ),
-        (
-            undo(StepKind::Sleep { duration_ms: 1 }),
-            &["compensate"],
-            "andSleep cannot compensate a step",
-        ),
-        (
-            undo(map("x", "1").kind),
-            &["compensate", "map"],
-            "a compensation acts outside: run, http, command, tool, workflow",
-        ),
-        (
-            vec![run("a").compensated(never.clone())],
-            &["compensate", "retry", "attempts"],
-            "must be at least 1",
-        ),
-        (
-            vec![run("a").compensated(never)],
-            &["compensate", "retry", "factor"],
-            "must be at least 1",
-        ),
-        (
-            undo(child("x").kind).into_iter().chain([run("a")]).collect(),
-            &["id"],
-            "step id `a` is used more than once",
-        ),
-        (
-            vec![body("a", Body::Run { function: "f".to_owned(), version: None }).compensated(
-                Compensation::new(StepKind::Then {
-                    body: Body::Tool { tool: "t".to_owned(), args: Some(Projection(json!("1 +"))) },
-                }),
-            )],
-            &["compensate", "args"],
-            "",
-        ),
-    ];
-    for (steps, place, message) in rows {
-        let problems = Plan::compile(workflow(steps)).expect_err(message);
-        let place: Vec<_> = ["steps", "a"].iter().chain(place).map(|it| (*it).to_owned()).collect();
-        let is_it = |problem: &&greenroom_domain::plan::Problem| {
-            problem.place == place && problem.message.starts_with(message)
-        };
-        assert!(problems.iter().any(|problem| is_it(&problem)), "{message}: {problems:?}");
-    }
-    let problems = Plan::compile(on_cancel(vec![run("a")])).expect_err("nothing to compensate");
-    assert_eq!(problems[0].place, ["compensate_on_cancel"]);
-}
-
-#[test]
-fn a_definition_without_compensation_is_stored_as_before() {
-    let text = serde_json::to_string(&workflow(vec![run("a")])).unwrap();
-    assert!(!text.contains("compensate"), "{text}");
-    let read: WorkflowDefinition = serde_json::from_str(&text).unwrap();
-    assert_eq!(read, workflow(vec![run("a")]));
-}
-
-#[test]
 fn a_resume_names_the_compensation_by_path_or_by_its_step() {
     for name in ["a", "a:compensate"] {
         let mut world = World::of(vec![run("a").undone(), run("b")]);
@@ -435,4 +367,39 @@ fn a_resume_names_the_compensation_by_path_or_by_its_step() {
         let skip = resume(Some(name), json!({ "action": "skip" }));
         assert_eq!(world.send(skip).last().unwrap(), "failed at b: boom", "{name}");
     }
+}
+
+/// Simulates a crash after each batch that became durable; what had run before runs again under its
+/// path, and everything is compensated once in the record.
+#[test]
+fn a_crash_at_each_append_compensates_everything_once() {
+    let block = vec![map("check", "item if index < 2 else data.no.such"), run("reserve").undone()];
+    let steps = vec![run("pay").undone(), for_each("lines", "range(3) | list", 1, block)];
+    let mut at = 1;
+    loop {
+        let mut world = World::of(steps.clone());
+        let mut has_crashed = false;
+        while !world.status().is_terminal() {
+            if world.batches.len() == at && !has_crashed {
+                has_crashed = true;
+                world.crash();
+                world.recover();
+            }
+            let effect = world.effects().into_iter().next().expect("a body is running");
+            let batches = world.batches.len();
+            world.finish(&effect.path, "done");
+            if batches == at && !std::mem::replace(&mut has_crashed, true) {
+                // the last append is lost, and the body runs again
+                world.crash_losing(1);
+                world.recover();
+            }
+        }
+        let paths = ["lines[1]/reserve", "lines[0]/reserve", "pay"];
+        assert_eq!(begun(&world), paths.map(|path| format!("{path}:compensate")), "at {at}");
+        if !has_crashed {
+            break;
+        }
+        at += 1;
+    }
+    assert!(at > 5, "it crashed only {at} times");
 }

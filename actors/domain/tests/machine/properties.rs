@@ -1,15 +1,12 @@
 //! Random definitions, commands and crashes: the invariants hold, and the execution ends.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use greenroom_domain::definition::StepDefinition;
 use greenroom_domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_domain::ids::compensated_path;
 use greenroom_domain::machine::{
     ChildStatus, Command, Decision, EffectKind, Handled, Refusal, Resume, StepResult,
 };
-use greenroom_domain::state::Phase;
 use greenroom_domain::status::Status;
 use greenroom_domain::{time::Timestamp, usage::Usage};
 use proptest::prelude::{Just, ProptestConfig, Strategy, any};
@@ -18,6 +15,8 @@ use proptest::{collection, prop_assert, prop_assert_eq, prop_oneof, proptest, sa
 use serde_json::{Value, json};
 
 use crate::machine::build::workflow;
+use crate::machine::child::child_status;
+use crate::machine::compensated::{compensates, everything_is_compensated};
 use crate::machine::shapes::{build, shape};
 use crate::machine::world::{Setting, World};
 
@@ -388,27 +387,6 @@ fn chosen<T>(things: &[T], which: sample::Index) -> Option<&T> {
     (!things.is_empty()).then(|| which.get(things))
 }
 
-fn child_status(how: usize) -> ChildStatus {
-    match how {
-        0 => ChildStatus::Running,
-        1 => ChildStatus::Suspended {
-            id: Arc::from("1"),
-            reason: Arc::from("one"),
-            payload: None,
-            deadline: None,
-        },
-        2 => ChildStatus::Suspended {
-            id: Arc::from("2"),
-            reason: Arc::from("two"),
-            payload: Some(Arc::new(Value::Null)),
-            deadline: Some(Timestamp(9)),
-        },
-        3 => ChildStatus::Completed { result: Arc::new(json!("done")) },
-        4 => ChildStatus::Failed { error: Arc::from("boom"), class: None },
-        _ => ChildStatus::Cancelled { reason: Arc::from("enough") },
-    }
-}
-
 /// `PROPTEST_CASES` overrides the number of cases.
 fn cases(number: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
@@ -447,45 +425,6 @@ proptest! {
         drama.world.recover();
         prop_assert_eq!(drama.world.facts().len(), facts, "an ended execution recorded facts");
     }
-}
-
-/// Checks that a failed execution compensated all that had completed.
-fn everything_is_compensated(world: &World) {
-    let state = world.machine.state();
-    let Some(compensating) = &state.compensating else {
-        let completed = completed_compensable(world);
-        let compensates = match state.announced {
-            Status::Error => true,
-            Status::Cancelled => world.machine.plan().definition.compensate_on_cancel,
-            Status::Completed | Status::Running | Status::Suspended => false,
-        };
-        assert!(!compensates || completed.is_empty(), "{completed:?} was not compensated");
-        return;
-    };
-    assert_eq!(compensating.due.len(), 0, "compensations were left out");
-    for begun in &compensating.begun {
-        assert!(matches!(begun.node.phase, Phase::Completed { .. }), "{} is left", begun.path);
-    }
-    let paths = compensating.begun.iter().filter_map(|begun| compensated_path(&begun.path));
-    let compensated: BTreeSet<String> = paths.map(str::to_owned).collect();
-    assert_eq!(compensated, completed_compensable(world));
-}
-
-fn completed_compensable(world: &World) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    world.machine.state().each_node(world.machine.plan(), &mut |_, path, step, node| {
-        if step.compensate.is_some() && matches!(node.phase, Phase::Completed { .. }) {
-            found.insert(path.to_owned());
-        }
-    });
-    found
-}
-
-fn compensates(steps: &[StepDefinition]) -> bool {
-    steps.iter().any(|step| {
-        let blocks = step.kind.blocks();
-        step.compensate.is_some() || blocks.into_iter().any(|block| compensates(&block.steps))
-    })
 }
 
 /// Returns a resume that also ends waits for the asks of a generation.
