@@ -35,7 +35,10 @@ fn mistakes_have_a_place_and_a_suggestion() {
             format!("{HTTP}compensate = {{ workflow = 'udno' }}"),
             "workflow udno is not configured; did you mean undo?",
         ),
-        (format!("{HTTP}compensate = {{ workfow = 'undo' }}"), "did you mean workflow?"),
+        (
+            format!("{HTTP}compensate = {{ workfow = 'undo' }}"),
+            "c.toml:7:16: workflows.w.steps.a.compensate.workfow: unknown key; did you mean workflow?",
+        ),
         (
             format!("{HTTP}compensate = {{ timeout = '1s' }}"),
             "needs one of `run`, `http`, `command`, `tool`, `workflow`",
