@@ -17,11 +17,11 @@ const KEYS: [&str; 9] =
     ["run", "http", "command", "tool", "args", "workflow", "input", "retry", "timeout"];
 
 /// Reads `compensate`. Refused parts are reported.
-pub(super) fn read(section: Section<'_>, references: &mut Vec<Reference>) -> Option<Compensation> {
-    let kind = kind(&section, references);
+pub(super) fn read(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<Compensation> {
+    let kind = kind(section, references);
     let retry = section.section("retry").map(policy::retry);
     let timeout_ms = section.get("timeout").and_then(|entry| entry.milliseconds());
-    close(&section);
+    close(section);
     let compensation = Compensation::new(kind?);
     let retry = retry.unwrap_or_else(|| compensation.retry.clone());
     Some(Compensation { retry, timeout_ms, ..compensation })

@@ -262,7 +262,7 @@ impl Policies {
         }
         if kind.is_some_and(StepType::can_compensate) {
             let section = section.section("compensate");
-            policies.compensate = section.and_then(|it| compensation::read(it, references));
+            policies.compensate = section.and_then(|it| compensation::read(&it, references));
         }
         policies
     }

@@ -7,6 +7,7 @@ use greenroom_domain::ids::ExecutionId;
 use greenroom_domain::machine::{ChildStatus, EffectKind, Refusal};
 use greenroom_domain::state::Phase;
 use greenroom_domain::status::Status;
+use greenroom_domain::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::machine::build::{Adorned, all, child, child_with, map, race, run};

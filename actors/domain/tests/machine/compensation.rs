@@ -6,14 +6,12 @@ use greenroom_domain::definition::{
     Body, Compensation, HttpBody, Projection, StepDefinition, StepKind, WorkflowDefinition,
 };
 use greenroom_domain::machine::{Callee, ChildStatus, Command, Refusal};
-use greenroom_domain::plan::Plan;
 use greenroom_domain::principal::Principal;
 use greenroom_domain::status::Status;
 use serde_json::{Value, json};
 
 use crate::machine::build::{
-    Adorned, all, body, child, compensation, for_each, map, race, repeat, run, sleep, tap, when,
-    workflow,
+    Adorned, all, compensation, for_each, map, race, repeat, run, sleep, tap, when, workflow,
 };
 use crate::machine::calls::call_at;
 use crate::machine::world::{Setting, World, resume};
@@ -335,8 +333,7 @@ fn a_workflow_can_compensate() {
 
 #[test]
 fn a_missing_function_keeps_the_execution_running() {
-    let mut setting = Setting::default();
-    setting.missing = ["undo".to_owned()].into();
+    let setting = Setting { missing: ["undo".to_owned()].into(), ..Setting::default() };
     let mut world = setting.start(workflow(vec![run("a").undone(), run("b")]));
     world.finish("a", 1);
     world.fail("b", "boom");
