@@ -14,6 +14,7 @@
 //! | `andWorkflow` | [`Step::workflow`], [`Step::input`] |
 //! | `andSleep`, `andSleepUntil` | [`Step::sleep`], [`Step::sleep_until`] |
 //! | `suspend`, `retry`, `timeout`, `on_error` | [`Step::suspend`], [`Step::retry`], [`Step::timeout`], [`Step::on_error`] |
+//! | `compensate`, `compensate_on_cancel` | [`Step::compensate`], [`Workflow::compensate_on_cancel`] |
 //! | `retention` | [`Workflow::retention`], [`Workflow::keep_forever`] |
 //!
 //! ```
@@ -35,6 +36,7 @@
 
 mod agent;
 mod body;
+mod compensation;
 mod policy;
 mod step;
 #[cfg(test)]
@@ -50,6 +52,7 @@ pub use greenroom_actors::domain::definition::{HttpMethod, OnError, Projection};
 
 pub use self::agent::Agent;
 pub use self::body::{Command, Http, command, http, map, run, tool};
+pub use self::compensation::Compensation;
 pub use self::policy::{Retry, Suspend};
 pub use self::step::Step;
 
@@ -109,6 +112,12 @@ impl Workflow {
     /// Sets the JSON Schema of resume data, for steps without one.
     pub fn resume_schema(mut self, schema: Value) -> Self {
         self.definition.resume_schema = Some(schema);
+        self
+    }
+
+    /// Compensates completed steps after a cancellation too, not only after a failure.
+    pub fn compensate_on_cancel(mut self) -> Self {
+        self.definition.compensate_on_cancel = true;
         self
     }
 

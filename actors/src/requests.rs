@@ -174,6 +174,9 @@ pub struct Cancelled {
     pub reason: Arc<str>,
     pub cancelled_at: Timestamp,
     pub by: Option<Arc<Principal>>,
+    /// True if it compensates before it ends.
+    #[serde(default)]
+    pub compensates: bool,
 }
 
 /// State of an execution, as callers may see it.
@@ -197,10 +200,24 @@ pub struct ExecutionState {
     /// Tokens used by agent steps, once one has run.
     pub usage: Option<Usage>,
     pub last_seq: u64,
+    /// Compensation of its completed steps, once it has begun.
+    pub compensation: Option<CompensationState>,
     /// Origin of a replay.
     pub replayed_from: Option<Lineage>,
     /// Principal that cancelled it.
     pub cancelled_by: Option<Arc<Principal>>,
+}
+
+/// Compensation of an execution that fails or was cancelled.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompensationState {
+    pub since: Timestamp,
+    /// The error, or the reason of the cancellation.
+    pub reason: Arc<str>,
+    /// Number of steps that are compensated.
+    pub completed: usize,
+    /// Number of steps that are not.
+    pub remaining: usize,
 }
 
 /// Origin of a replay: the execution, the step it began with, and the principal that asked.
@@ -346,6 +363,9 @@ pub enum ControlError {
     /// With the status that rules out the change.
     #[error("execution is already {0:?}")]
     Already(Status),
+    /// It has failed or was cancelled, and compensates before it ends.
+    #[error("execution compensates")]
+    Compensating,
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
 }

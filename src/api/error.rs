@@ -107,6 +107,8 @@ pub enum ApiError {
     ExecutionExists(ExecutionId),
     #[error("Execution {id} is already {}", .status.as_str())]
     ExecutionAlready { id: ExecutionId, status: Status },
+    #[error("Execution {0} compensates its completed steps, and ends afterwards")]
+    ExecutionCompensates(ExecutionId),
     #[error("Execution {0} is not suspended")]
     NotSuspended(ExecutionId),
     #[error("Step {} not found", .0.name)]
@@ -285,6 +287,7 @@ impl ApiError {
             Self::ExecutionNotFound(_) => ErrorCode::ExecutionNotFound,
             Self::ExecutionExists(_) => ErrorCode::ExecutionExists,
             Self::ExecutionAlready { .. } => ErrorCode::ExecutionNotRunning,
+            Self::ExecutionCompensates(_) => ErrorCode::ExecutionCompensates,
             Self::NotSuspended(_) => ErrorCode::NotSuspended,
             Self::StepNotFound(_) => ErrorCode::StepNotFound,
             Self::StepNotSuspended(_) => ErrorCode::StepNotSuspended,
@@ -338,6 +341,7 @@ impl ApiError {
         }
         if let Self::ExecutionFailed { id, .. }
         | Self::ExecutionExists(id)
+        | Self::ExecutionCompensates(id)
         | Self::NotSuspended(id)
         | Self::ExecutionAlready { id, .. } = self
         {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use greenroom_actors::domain::plan::{Call, Plan};
 
 use super::problem::{ConfigProblem, Spot};
-use super::steps::calls;
+use super::steps::{calls, place_in};
 use super::workflows::spot_in;
 
 /// A program that is run by name.
@@ -61,7 +61,7 @@ impl Program {
 pub(super) fn programs_at(plan: &Plan, spot: impl Fn(&[String]) -> Spot) -> Vec<Program> {
     let programs = calls(&plan.steps).into_iter().filter_map(|(step, call)| match call {
         Call::Command(call) => {
-            let place = ["steps", &step.id, "command", "argv", "0"].map(str::to_owned);
+            let place = place_in(step, &["command", "argv", "0"]);
             Some(Program::new(Arc::clone(&call.program), call.cwd.is_some(), spot(&place)))
         }
         Call::Function(_) | Call::Http(_) | Call::Tool { .. } => None,

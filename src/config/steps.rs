@@ -37,7 +37,7 @@ pub(super) fn secrets_at(plan: &Plan, spot: impl Fn(&[String]) -> Spot) -> Vec<S
         let secrets =
             texts.iter().flat_map(|(key, text)| text.secrets().map(move |name| (key, name)));
         let secret = |(key, name): (&Arc<str>, &str)| {
-            let place = ["steps", &step.id, keys[0], keys[1], key].map(str::to_owned);
+            let place = place_in(step, &[keys[0], keys[1], key]);
             let is_header = keys == ["http", "headers"];
             StepSecret { name: name.to_owned(), spot: spot(&place), is_header }
         };
@@ -53,13 +53,25 @@ pub(crate) fn secrets<'a>(
     plans.into_iter().flat_map(|plan| secrets_at(plan, |keys| spot_in(plan, keys)))
 }
 
-/// Returns the calls of steps, including nested ones, each with its step.
+/// Returns the calls of steps and their compensations, including nested ones, each with its step.
 pub(super) fn calls(steps: &[Step]) -> Vec<(&Step, &Call)> {
-    let found = steps.iter().flat_map(|step| match &step.work {
-        Work::Call(call) => vec![(step, call)],
-        other => other.branches().iter().flat_map(|branch| calls(&branch.steps)).collect(),
+    let found = steps.iter().flat_map(|step| {
+        let compensation = step.compensate.as_deref().and_then(own_call);
+        let inside = step.work.branches().iter().flat_map(|branch| calls(&branch.steps));
+        own_call(step).into_iter().chain(compensation).chain(inside).collect::<Vec<_>>()
     });
     found.collect()
+}
+
+fn own_call(step: &Step) -> Option<(&Step, &Call)> {
+    if let Work::Call(call) = &step.work { Some((step, call)) } else { None }
+}
+
+/// Returns the place of keys inside a step, or inside the compensation of one.
+pub(super) fn place_in(step: &Step, keys: &[&str]) -> Vec<String> {
+    let inside = step.is_compensation().then_some("compensate");
+    let place = ["steps", &step.id].into_iter().chain(inside).chain(keys.iter().copied());
+    place.map(str::to_owned).collect()
 }
 
 impl StepSecret {

@@ -4,6 +4,7 @@ mod agents;
 mod auth;
 mod blocks;
 mod cluster;
+mod compensation;
 mod includes;
 mod mistakes;
 mod models;

@@ -3,6 +3,7 @@
 mod arguments;
 mod blocks;
 mod body;
+mod compensation;
 mod findings;
 mod hyphen;
 pub(crate) mod kind;
@@ -64,6 +65,7 @@ pub(crate) fn read(
         suspend_schema: schema("suspend_schema"),
         resume_schema: schema("resume_schema"),
         result: section.get("result").and_then(|entry| entry.projection()),
+        compensate_on_cancel: section.flag("compensate_on_cancel", false),
         steps,
     };
     let findings = section.place.findings;

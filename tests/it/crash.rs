@@ -16,6 +16,7 @@ mod outages;
 mod pills;
 mod promises;
 mod rng;
+mod saga;
 mod stories;
 
 /// Returns how much a drill does: the number in this environment variable, or what is enough for every

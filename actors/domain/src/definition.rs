@@ -4,12 +4,14 @@
 //! compiled and checked form that the machine runs.
 
 mod body;
+mod compensation;
 mod kind;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::body::{CommandBody, HttpBody, HttpMethod};
+pub use self::compensation::Compensation;
 pub use self::kind::{Case, KindText, LoopRule, StepKind, StepType};
 
 /// A workflow as its author wrote it, with defaults filled in.
@@ -25,6 +27,9 @@ pub struct WorkflowDefinition {
     pub resume_schema: Option<Value>,
     /// Result of the execution; defaults to the last step's output.
     pub result: Option<Projection>,
+    /// Compensates a cancelled execution as well as one that failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub compensate_on_cancel: bool,
     pub steps: Vec<StepDefinition>,
 }
 
@@ -40,6 +45,7 @@ impl WorkflowDefinition {
             suspend_schema: None,
             resume_schema: None,
             result: None,
+            compensate_on_cancel: false,
             steps,
         }
     }
@@ -62,6 +68,9 @@ pub struct StepDefinition {
     /// Timeout of one attempt while its body runs.
     pub timeout_ms: Option<u64>,
     pub on_error: OnError,
+    /// Undoes the step after it has completed, if the execution fails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compensate: Option<Box<Compensation>>,
 }
 
 impl StepDefinition {
@@ -81,6 +90,7 @@ impl StepDefinition {
             retry: None,
             timeout_ms: None,
             on_error: OnError::Fail,
+            compensate: None,
         }
     }
 }

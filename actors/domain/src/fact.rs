@@ -15,6 +15,7 @@ use crate::assignment::AskRules;
 use crate::failure::ErrorClass;
 use crate::ids::{ExecutionId, StepPath};
 use crate::principal::Principal;
+use crate::state::Outcome;
 use crate::status::Status;
 use crate::time::Timestamp;
 pub use crate::trace::Trace;
@@ -49,6 +50,8 @@ pub enum AfterFailure {
     Retry { until: Timestamp },
     /// The step has failed; the flow continues with this value.
     Continue { output: Arc<Value> },
+    /// A compensation has failed; a person is asked next.
+    Ask,
 }
 
 /// Decision of a container when it began.
@@ -197,6 +200,12 @@ pub enum Fact {
     },
     /// The status became `running` again.
     WorkflowResumed,
+    /// The execution is about to end; what has completed is compensated before. The facts of a
+    /// compensation are those of a step, with another path.
+    CompensationStarted {
+        /// The end that is recorded afterwards.
+        outcome: Box<Outcome>,
+    },
     WorkflowCompleted {
         since: Timestamp,
         result: Arc<Value>,
@@ -275,6 +284,7 @@ impl Fact {
             | Self::HoldLifted { .. }
             | Self::WorkflowSuspended { .. }
             | Self::WorkflowResumed
+            | Self::CompensationStarted { .. }
             | Self::WorkflowCompleted { .. }
             | Self::WorkflowFailed { .. }
             | Self::WorkflowCancelled { .. } => None,
@@ -307,7 +317,8 @@ impl Fact {
             | Self::HoldPlaced { .. }
             | Self::HoldLifted { .. }
             | Self::WorkflowSuspended { .. }
-            | Self::WorkflowResumed => return None,
+            | Self::WorkflowResumed
+            | Self::CompensationStarted { .. } => return None,
         };
         Some(Ended { since: *since, how })
     }
@@ -321,7 +332,8 @@ impl Fact {
             // The timer of a child's deadline is armed in the child.
             Self::ChildSuspended { .. }
             | Self::StepFailed {
-                next: AfterFailure::Fail | AfterFailure::Continue { .. }, ..
+                next: AfterFailure::Fail | AfterFailure::Continue { .. } | AfterFailure::Ask,
+                ..
             }
             | Self::StepStarted { .. }
             | Self::StepCompleted { .. }
@@ -337,6 +349,7 @@ impl Fact {
             | Self::WorkflowStarted(_)
             | Self::WorkflowSuspended { .. }
             | Self::WorkflowResumed
+            | Self::CompensationStarted { .. }
             | Self::WorkflowCompleted { .. }
             | Self::WorkflowFailed { .. }
             | Self::WorkflowCancelled { .. } => None,
@@ -358,7 +371,10 @@ impl Fact {
                 payload.as_slice()
             }
             Self::StepStarted { opening: None, .. }
-            | Self::StepFailed { next: AfterFailure::Fail | AfterFailure::Retry { .. }, .. }
+            | Self::StepFailed {
+                next: AfterFailure::Fail | AfterFailure::Retry { .. } | AfterFailure::Ask,
+                ..
+            }
             | Self::StepReleased { .. }
             | Self::StepSkipped { .. }
             | Self::StepCancelled { .. }
@@ -370,6 +386,7 @@ impl Fact {
             | Self::HoldLifted { .. }
             | Self::WorkflowSuspended { .. }
             | Self::WorkflowResumed
+            | Self::CompensationStarted { .. }
             | Self::WorkflowCompleted { .. }
             | Self::WorkflowFailed { .. }
             | Self::WorkflowCancelled { .. } => &[],

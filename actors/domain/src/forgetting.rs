@@ -55,7 +55,7 @@ impl Recorded {
 impl Replayed {
     /// Removes a user and the user's answer; returns true if anything changed.
     fn forget(&mut self, user: &str) -> bool {
-        self.forget_answer(user) | forget_nodes(&mut self.nodes, user)
+        self.forget_answer(user) | forget_nodes(self.nodes.iter_mut(), user)
     }
 
     fn forget_answer(&mut self, user: &str) -> bool {
@@ -84,9 +84,14 @@ impl Others {
 impl State {
     /// Removes a user; returns true if anything changed.
     pub fn forget(&mut self, user: &str) -> bool {
-        let mut any = forget_nodes(&mut self.root.nodes, user);
+        let mut any = forget_nodes(self.root.nodes.iter_mut(), user);
         if let Some(hold) = &mut self.hold {
             any |= strike(&mut hold.by, user);
+        }
+        if let Some(compensating) = &mut self.compensating {
+            any |= strike(&mut compensating.by, user);
+            let nodes = compensating.begun.iter_mut().map(|begun| &mut begun.node);
+            any |= forget_nodes(nodes, user);
         }
         if let Some(end) = &mut self.end {
             any |= strike(&mut end.by, user);
@@ -111,8 +116,8 @@ impl State {
     }
 }
 
-fn forget_nodes(nodes: &mut [Node], user: &str) -> bool {
-    nodes.iter_mut().fold(false, |any, node| {
+fn forget_nodes<'n>(nodes: impl Iterator<Item = &'n mut Node>, user: &str) -> bool {
+    nodes.fold(false, |any, node| {
         let in_node = forget_resume(&mut node.resume, &mut node.resumed, user);
         let is_asked = node.wait_mut().is_some_and(|wait| forget_assignee(&mut wait.ask, user));
         let of_child = node.child.as_mut().and_then(|child| child.resumed.as_mut());
@@ -120,9 +125,13 @@ fn forget_nodes(nodes: &mut [Node], user: &str) -> bool {
         let inside = node
             .branches
             .iter_mut()
-            .fold(false, |any, Sequence { nodes, .. }| forget_nodes(nodes, user) | any);
+            .fold(false, |any, Sequence { nodes, .. }| forget_slice(nodes, user) | any);
         any | in_node | is_asked | in_child | inside
     })
+}
+
+fn forget_slice(nodes: &mut [Node], user: &str) -> bool {
+    forget_nodes(nodes.iter_mut(), user)
 }
 
 fn forget_resume(

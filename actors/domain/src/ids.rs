@@ -89,9 +89,24 @@ impl<'a> PathHead<'a> {
     }
 }
 
-/// Returns the step id at the end of a path.
+/// Returns the step id at the end of a path; for the path of a compensation, that of its step.
 pub fn step_id_of(path: &str) -> &str {
+    let path = compensated_path(path).unwrap_or(path);
     path.rsplit('/').next().unwrap_or(path)
+}
+
+/// End of the path of a compensation. No step id has a colon.
+const COMPENSATION_SUFFIX: &str = ":compensate";
+
+/// Returns the path of the compensation of a step (`lines[2]/reserve:compensate`).
+pub fn compensation_path(step: &str) -> StepPath {
+    Arc::from(format!("{step}{COMPENSATION_SUFFIX}"))
+}
+
+/// Returns the path of the step that the node at a path compensates; `None` if it is no
+/// compensation.
+pub fn compensated_path(path: &str) -> Option<&str> {
+    path.strip_suffix(COMPENSATION_SUFFIX)
 }
 
 /// Returns the path of the container around a node; `None` for a top-level step.

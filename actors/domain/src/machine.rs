@@ -11,6 +11,7 @@ mod call;
 mod cancel;
 mod child;
 mod command;
+mod compensation;
 mod container;
 mod effect;
 mod ending;
@@ -34,7 +35,7 @@ use serde_json::Value;
 
 use crate::effort::Budget;
 use crate::fact::{Fact, Recorded};
-use crate::ids::{ExecutionId, PathHead, StepPath};
+use crate::ids::{ExecutionId, StepPath};
 use crate::nesting::{VALUE_DEPTH_MAX, check_depth};
 use crate::plan::{Plan, Step};
 use crate::principal::Principal;
@@ -158,19 +159,7 @@ impl Machine {
 
     /// Returns the node at a path, with its step.
     pub fn node(&self, path: &str) -> Option<(&Step, &Node)> {
-        let mut steps = self.plan.steps.as_slice();
-        let mut sequence = &self.state.root;
-        let mut path = path;
-        loop {
-            let PathHead { step_id, inner } = PathHead::of(path)?;
-            let index = steps.iter().position(|step| &*step.id == step_id)?;
-            let (step, node) = (steps.get(index)?, sequence.nodes.get(index)?);
-            let Some((lane, rest)) = inner else { return Some((step, node)) };
-            let lane = step.work.lane_index(lane)?;
-            steps = &step.work.branch_of(lane)?.steps;
-            sequence = node.branches.get(lane)?;
-            path = rest;
-        }
+        self.state.node_at(&self.plan, path)
     }
 
     /// Records a fact; if it moves a suspended execution, records the resumed status first.
@@ -229,6 +218,7 @@ impl Machine {
             Fact::StepStarted { .. }
                 | Fact::StepResumed { .. }
                 | Fact::ChildResumed { .. }
+                | Fact::CompensationStarted { .. }
                 | Fact::WorkflowCompleted { .. }
                 | Fact::WorkflowFailed { .. }
         )

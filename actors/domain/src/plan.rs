@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::call::{CommandCall, HttpCall};
 use crate::definition::{RetryPolicy, WorkflowDefinition};
 use crate::expression::{CompiledProjection, Expression, Template};
-use crate::ids::Lane;
+use crate::ids::{Lane, compensated_path, step_id_of};
 use crate::schema::Schema;
 
 /// A compiled workflow.
@@ -30,6 +30,8 @@ pub struct Plan {
     pub input_schema: Option<Schema>,
     pub result: Option<CompiledProjection>,
     pub steps: Vec<Step>,
+    /// True if any step has a compensation.
+    pub compensates: bool,
 }
 
 /// A compiled step.
@@ -49,9 +51,16 @@ pub struct Step {
     pub on_error: AfterLastAttempt,
     /// True if the output is discarded and a failure is only recorded.
     pub is_tap: bool,
+    /// Undoes the step after it has completed. It has the id of the step.
+    pub compensate: Option<Box<Step>>,
 }
 
 impl Step {
+    /// Returns true if the step undoes another one.
+    pub fn is_compensation(&self) -> bool {
+        matches!(self.on_error, AfterLastAttempt::Ask)
+    }
+
     /// Returns true if a suspension after this many attempts is that of a generation, whose calls of
     /// tools have asks of their own. Before its first attempt, a step suspends by its own rule.
     pub fn waits_for_generation(&self, attempts: u32) -> bool {
@@ -172,6 +181,8 @@ pub enum AfterLastAttempt {
     Fail,
     Ignore,
     Value(CompiledProjection),
+    /// The step is a compensation: it asks a person.
+    Ask,
 }
 
 impl Work {
@@ -256,6 +267,12 @@ impl Plan {
     /// Returns the step with this id, also inside blocks.
     pub fn step(&self, id: &str) -> Option<&Step> {
         find(&self.steps, id)
+    }
+
+    /// Returns the step of a node by its path: a compensation, or the step itself.
+    pub fn step_at(&self, path: &str) -> Option<&Step> {
+        let step = self.step(step_id_of(path))?;
+        if compensated_path(path).is_some() { step.compensate.as_deref() } else { Some(step) }
     }
 }
 

@@ -6,6 +6,7 @@
 mod apply;
 mod at_node;
 mod bytes;
+mod compensating;
 mod kept;
 mod lanes;
 pub(crate) mod node;
@@ -18,7 +19,7 @@ use serde_json::Value;
 
 use crate::fact::{HowEnded, Start, Suspension};
 use crate::failure::ErrorClass;
-use crate::ids::{ExecutionId, StepPath};
+use crate::ids::{ExecutionId, StepPath, compensated_path};
 use crate::plan::{Plan, Step};
 use crate::principal::Principal;
 use crate::status::Status;
@@ -28,6 +29,7 @@ use crate::time::Timestamp;
 use crate::usage::Usage;
 
 pub use apply::Misplaced;
+pub use compensating::{BegunCompensation, Compensating};
 pub use lanes::Lanes;
 pub use node::{Child, Node, Phase, Resumed, Sequence, Settled, Wait};
 pub(crate) use view::{errors_of, suspension_id};
@@ -59,6 +61,9 @@ pub struct State {
     pub announced: Status,
     /// The suspension that was last published, while suspended.
     pub announced_suspension: Option<Arc<Suspension>>,
+    /// Present once the execution compensates; it stays after the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compensating: Option<Box<Compensating>>,
     pub end: Option<End>,
     /// Total size of inputs, outputs and payloads, in bytes of JSON.
     #[serde(default)]
@@ -142,6 +147,14 @@ impl Outcome {
         }
     }
 
+    /// Returns the error of a failure, or the reason of a cancellation.
+    pub fn why(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Failed { error: why, .. } | Self::Cancelled { reason: why } => Some(why),
+            Self::Completed { .. } => None,
+        }
+    }
+
     /// Returns the reason of a cancellation.
     pub fn cancel_reason(&self) -> Option<&Arc<str>> {
         match self {
@@ -178,11 +191,22 @@ impl State {
         }
         let mut waits = false;
         let mut works = false;
-        self.root.each_live(&mut |node| {
+        let mut visit = |node: &Node| {
             waits |= node.wait().is_some();
             works |= node.phase == Phase::Running && node.lanes.is_none();
-        });
+        };
+        self.root.each_live(&mut visit);
+        let compensation = self.compensating.as_ref().and_then(|it| it.current());
+        compensation.into_iter().for_each(|current| visit(&current.node));
         if waits && !works { Status::Suspended } else { Status::Running }
+    }
+
+    /// Returns the node at a path, with its step.
+    pub fn node_at<'a>(&'a self, plan: &'a Plan, path: &str) -> Option<(&'a Step, &'a Node)> {
+        match compensated_path(path) {
+            Some(_) => plan.step_at(path).zip(self.compensating.as_ref()?.node(path)),
+            None => self.root.node_at(&plan.steps, path),
+        }
     }
 
     /// Returns the top-level step that is running or next, with its index.

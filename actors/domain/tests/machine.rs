@@ -20,6 +20,9 @@ mod machine {
     mod branch;
     mod cancel;
     mod child;
+    mod compensable;
+    mod compensated;
+    mod compensation;
     mod costly;
     mod crash;
     mod depth;

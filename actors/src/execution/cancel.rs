@@ -17,10 +17,14 @@ impl ExecutionActor {
     pub(super) fn cancel(&mut self, command: ControlCommand<Cancelled>, ctx: &mut Context<Self>) {
         let ControlCommand { reason, by, answer, .. } = command;
         let reason: Arc<str> = reason.map_or_else(|| "Cancelled on request".into(), Arc::from);
-        let command = Command::Cancel { reason: Arc::clone(&reason), by: by.clone() };
+        let compensate = false;
+        let command = Command::Cancel { reason: Arc::clone(&reason), by: by.clone(), compensate };
         self.control(command, answer, ctx, |actor| {
             let (execution_id, trace_id) = (actor.id.clone(), actor.trace_id());
-            Cancelled { execution_id, trace_id, reason, cancelled_at: actor.updated_at(), by }
+            let state = actor.life.as_ref().map(|life| life.machine.state());
+            let compensates = state.is_some_and(|state| state.end.is_none());
+            let cancelled_at = actor.updated_at();
+            Cancelled { execution_id, trace_id, reason, cancelled_at, by, compensates }
         });
     }
 
@@ -41,6 +45,9 @@ impl ExecutionActor {
             }
             Err(NotRecorded::Refused(Refusal::Already(status))) => {
                 actor.answer_when_durable(answer, Err(ControlError::Already(status)));
+            }
+            Err(NotRecorded::Refused(Refusal::Compensating)) => {
+                actor.answer_when_durable(answer, Err(ControlError::Compensating));
             }
             Err(NotRecorded::Dropped(why)) => answer.refuse(why),
             Ok(Decision::Forward { .. } | Decision::Admit { .. })
@@ -85,8 +92,10 @@ impl ExecutionActor {
 
     fn cancel_child(&mut self, parents_reason: Option<&str>, ctx: &mut Context<Self>) {
         let reason = parents_reason.map_or_else(|| UNNEEDED.into(), reason_of_child);
+        // Of a parent that failed, or continues without it, nothing else would undo its part.
+        let compensate = parents_reason.is_none();
         self.decide(
-            Command::Cancel { reason, by: None },
+            Command::Cancel { reason, by: None, compensate },
             ctx,
             |actor, decision, ctx| match decision {
                 Ok(Decision::Recorded(batch)) => actor.record(batch, AppendExtras::default(), ctx),

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::domain::machine::Machine;
-use crate::domain::state::Outcome;
+use crate::domain::state::{Compensating, Outcome};
 use crate::ports::store::{Header, Status};
-use crate::requests::{ExecutionState, Failure, Lineage};
+use crate::requests::{CompensationState, ExecutionState, Failure, Lineage};
 
 /// Returns everything that callers may know.
 pub(crate) fn describe(header: &Arc<Header>, machine: &Machine) -> ExecutionState {
@@ -30,11 +30,22 @@ pub(crate) fn describe(header: &Arc<Header>, machine: &Machine) -> ExecutionStat
         steps: state.steps(plan),
         usage: state.usage.as_deref().copied(),
         last_seq: state.last_seq(),
+        compensation: state.compensating.as_deref().map(compensation_of),
         replayed_from: state.start.replayed.as_ref().map(|replayed| Lineage {
             execution_id: replayed.execution.clone(),
             step_id: Arc::clone(&replayed.step_id),
             by: replayed.by.clone(),
         }),
         cancelled_by: state.end.as_ref().and_then(|end| end.by.clone()),
+    }
+}
+
+fn compensation_of(compensating: &Compensating) -> CompensationState {
+    let completed = compensating.begun.iter().filter(|it| it.node.output().is_some()).count();
+    CompensationState {
+        since: compensating.since,
+        reason: compensating.outcome.why().cloned().unwrap_or_default(),
+        completed,
+        remaining: compensating.begun.len() - completed + compensating.due.len(),
     }
 }

@@ -195,7 +195,9 @@ fn with_key(idempotency: Option<IdempotencyRecord>, after_seq: u64) -> AppendExt
 
 fn resume_error(refusal: Refusal) -> ResumeError {
     match refusal {
-        Refusal::Already(_) | Refusal::NotSuspended => ResumeError::NotSuspended,
+        Refusal::Already(_) | Refusal::NotSuspended | Refusal::Compensating => {
+            ResumeError::NotSuspended
+        }
         Refusal::UnknownStep(step) => ResumeError::UnknownStep(step),
         Refusal::StepNotSuspended(step) => ResumeError::StepNotSuspended(step),
         Refusal::Ambiguous { step, paths } => ResumeError::Ambiguous { step, paths },

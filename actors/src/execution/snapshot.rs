@@ -42,6 +42,10 @@ const FACT_BYTES: u64 = 100;
 /// 8: the size of the state in memory.
 const FORM: u32 = 8;
 
+/// Format version of the states of executions that compensate, which older processes would misread.
+/// Those of all others are as before.
+const FORM_COMPENSATING: u32 = 9;
+
 /// The newest snapshot: the last event in it, and its size.
 ///
 /// Another is due when the facts since then outweigh it. So each byte of a state is written a
@@ -96,13 +100,14 @@ struct Read {
 
 /// Serializes a snapshot. Returns `None` where that fails: the facts suffice.
 pub(crate) fn write_snapshot(state: &State) -> Option<Vec<u8>> {
-    serde_json::to_vec(&Written { form: FORM, state }).ok()
+    let form = if state.compensating.is_some() { FORM_COMPENSATING } else { FORM };
+    serde_json::to_vec(&Written { form, state }).ok()
 }
 
 /// Reads a snapshot of this format version.
 pub(crate) fn read_snapshot(bytes: &[u8]) -> Option<State> {
     let Form { form } = read_stored(bytes).ok()?;
-    if form != FORM {
+    if form != FORM && form != FORM_COMPENSATING {
         return None;
     }
     read_stored(bytes).ok().map(|Read { state }| state)

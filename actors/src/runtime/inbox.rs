@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::commands::ExecutionCommand;
 use crate::domain::fact::{Fact, Recorded};
-use crate::domain::ids::{ExecutionId, step_id_of};
+use crate::domain::ids::ExecutionId;
 use crate::domain::machine::Resume;
 use crate::domain::nesting::check_depth;
 use crate::domain::time::Timestamp;
@@ -78,7 +78,7 @@ impl Runtime {
             Some(waiting) => Recollection { payload: waiting.payload, answer: None },
             None => self.recollect(&ask, &target.execution_id).await?,
         };
-        let step = plan.step(step_id_of(&path));
+        let step = plan.step_at(&path);
         let schema = step.and_then(|step| step.resume_schema.as_ref());
         let schema = schema.map(|schema| schema.source().clone());
         Ok(AskDetail { ask, payload, schema, arguments: None, answer })

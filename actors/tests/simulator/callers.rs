@@ -263,7 +263,11 @@ impl Caller {
         let known = match reply {
             Ok(_) => Known::Granted,
             Err(ControlError::Unavailable(why)) => self.known_of(why),
-            Err(error @ (ControlError::NotFound | ControlError::Already(_))) => {
+            Err(
+                error @ (ControlError::NotFound
+                | ControlError::Already(_)
+                | ControlError::Compensating),
+            ) => {
                 asked.refuses_control(error);
                 Known::Refused
             }

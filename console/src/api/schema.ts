@@ -1681,7 +1681,7 @@ export interface components {
         Cancelled: {
             executionId: string;
             /** @enum {string} */
-            status: "cancelled";
+            status: "cancelled" | "running";
             cancelledAt: components["schemas"]["Timestamp"];
             reason: string;
             cancelledBy?: components["schemas"]["Principal"];
@@ -1690,7 +1690,7 @@ export interface components {
         CancelledGeneration: {
             generationId: string;
             /** @enum {string} */
-            status: "cancelled";
+            status: "cancelled" | "running";
         };
         /** @description A data part of a chat about an ask. A part with the same id replaces it. */
         ChatDataPart_ChatApproval: {
@@ -1836,6 +1836,19 @@ export interface components {
             /** @description Passes over the claim of another user, for roles in `inbox.force_roles`. */
             force?: boolean;
             options?: components["schemas"]["AskOptions"] | null;
+        };
+        /**
+         * @description `compensation` of the state. The compensations themselves are among the steps; their paths end in
+         *     `:compensate`.
+         */
+        CompensationState: {
+            since: components["schemas"]["Timestamp"];
+            /** @description The error, or the reason of the cancellation. */
+            reason: string;
+            /** @description Number of steps that are compensated. */
+            completed: number;
+            /** @description Number of steps that are not. */
+            remaining: number;
         };
         /** @description A conversation without its messages. */
         Conversation: {
@@ -2036,6 +2049,8 @@ export interface components {
             /** @description User who requested the replay. */
             replayedBy?: components["schemas"]["Principal"];
             cancelledBy?: components["schemas"]["Principal"];
+            /** @description Compensation of its completed steps, once it has failed or was cancelled. */
+            compensation?: components["schemas"]["CompensationState"];
             traceId: string;
             definitionHash: string;
             steps: components["schemas"]["StepState"][];
@@ -3256,7 +3271,7 @@ export interface components {
         /** @description Data of an event. */
         WorkflowEvent: components["schemas"]["Suspensions"] & {
             /** @enum {string} */
-            type: "workflow-start" | "step-start" | "step-complete" | "step-error" | "step-skipped" | "step-cancelled" | "step-suspended" | "step-resumed" | "workflow-suspended" | "workflow-resumed" | "workflow-complete" | "workflow-error" | "workflow-cancelled" | "workflow-result";
+            type: "workflow-start" | "step-start" | "step-complete" | "step-error" | "step-skipped" | "step-cancelled" | "step-suspended" | "step-resumed" | "workflow-suspended" | "workflow-resumed" | "workflow-compensating" | "compensation-start" | "compensation-complete" | "compensation-error" | "compensation-cancelled" | "workflow-complete" | "workflow-error" | "workflow-cancelled" | "workflow-result";
             executionId: string;
             timestamp: string;
             from?: string;
@@ -3326,6 +3341,8 @@ export interface components {
             resumeSchema?: Record<string, never> | boolean;
             agentId?: string;
             workflowId?: string;
+            /** @description Kind of the work that undoes the step if the execution fails: `run`, `http`, `command`, `tool` or `workflow`. */
+            compensation?: string;
             /** @description Name of the block that it is in; absent for a step of the workflow itself. */
             block?: string;
             /** @description Steps of its blocks, block by block. */

@@ -81,7 +81,7 @@ export function fold(events: readonly Numbered[], until = Number.POSITIVE_INFINI
 export function apply(model: Model, { seq, event }: Numbered): void {
   model.last = seq;
   model.at = event.timestamp;
-  if (event.type.startsWith("step-")) applyToStep(model, seq, event);
+  if (event.type.startsWith("step-") || event.type.startsWith("compensation-")) applyToStep(model, seq, event);
   else applyToWorkflow(model, event);
 }
 
@@ -145,14 +145,17 @@ function applyToStep(model: Model, seq: number, event: WorkflowEvent): void {
   const time = event.timestamp;
   switch (event.type) {
     case "step-start":
+    case "compensation-start":
       begin(step, time);
       break;
     case "step-complete":
+    case "compensation-complete":
       step.kind = "completed";
       step.output = event.output;
       close(step, time);
       break;
     case "step-error":
+    case "compensation-error":
       fail(step, event);
       break;
     case "step-skipped":
@@ -160,6 +163,7 @@ function applyToStep(model: Model, seq: number, event: WorkflowEvent): void {
       close(step, time);
       break;
     case "step-cancelled":
+    case "compensation-cancelled":
       step.kind = "cancelled";
       close(step, time);
       break;

@@ -14,6 +14,11 @@ const eventWords: Record<string, [string, Kind]> = {
   "step-resumed": ["step answered", "running"],
   "workflow-suspended": ["suspended", "held"],
   "workflow-resumed": ["resumed", "running"],
+  "workflow-compensating": ["compensates", "running"],
+  "compensation-start": ["compensation started", "running"],
+  "compensation-complete": ["compensated", "completed"],
+  "compensation-error": ["compensation failed", "failed"],
+  "compensation-cancelled": ["compensation cancelled", "cancelled"],
   "workflow-complete": ["completed", "completed"],
   "workflow-error": ["failed", "failed"],
   "workflow-cancelled": ["cancelled", "cancelled"],
@@ -41,7 +46,7 @@ export function eventDetail(event: WorkflowEvent): string {
 }
 
 export function isFailure(event: WorkflowEvent): boolean {
-  return event.type === "step-error" || event.type === "workflow-error";
+  return event.type === "step-error" || event.type === "compensation-error" || event.type === "workflow-error";
 }
 
 /** Who can answer, in the words of a sentence. */

@@ -170,6 +170,10 @@ codes! {
             "An execution that is suspended or has ended cannot be suspended; one that has ended \
              cannot be cancelled.",
             "Check its state; nothing was changed.";
+        ExecutionCompensates "execution_compensates" 409:
+            "Execution compensates",
+            "The execution has failed or was cancelled, and undoes its completed steps before it ends.",
+            "Wait for its end. Its inbox has what could not be compensated.";
         NotSuspended "not_suspended" 404:
             "Execution not suspended",
             "The execution does not wait for a resume.",

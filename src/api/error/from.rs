@@ -28,6 +28,7 @@ impl ApiError {
         match error {
             ControlError::NotFound => Self::ExecutionNotFound(id.to_string()),
             ControlError::Already(status) => Self::ExecutionAlready { id: id.clone(), status },
+            ControlError::Compensating => Self::ExecutionCompensates(id.clone()),
             ControlError::Unavailable(cause) => cause.into(),
         }
     }

@@ -375,6 +375,7 @@ fn every_kind() -> Vec<ApiError> {
         ApiError::ExecutionNotFound(text()),
         ApiError::ExecutionExists(id()),
         ApiError::ExecutionAlready { id: id(), status: Status::Completed },
+        ApiError::ExecutionCompensates(id()),
         ApiError::NotSuspended(id()),
         ApiError::StepNotFound(text().into()),
         ApiError::StepNotSuspended(text()),

@@ -7,7 +7,7 @@ use std::io::Write as _;
 
 use greenroom_actors::domain::event::{EventKind, events_of};
 use greenroom_actors::domain::fact::{Ended, Fact, HowEnded, Recorded, ResumedBy};
-use greenroom_actors::domain::ids::{ExecutionId, step_id_of};
+use greenroom_actors::domain::ids::{ExecutionId, compensated_path, step_id_of};
 use serde::Serialize;
 use serde_json::Value;
 use serde_with::skip_serializing_none;
@@ -142,6 +142,11 @@ fn kinds() -> Object {
         EventKind::StepResumed,
         EventKind::WorkflowSuspended,
         EventKind::WorkflowResumed,
+        EventKind::WorkflowCompensating,
+        EventKind::CompensationStart,
+        EventKind::CompensationComplete,
+        EventKind::CompensationError,
+        EventKind::CompensationCancelled,
         EventKind::WorkflowComplete,
         EventKind::WorkflowError,
         EventKind::WorkflowCancelled,
@@ -162,6 +167,11 @@ fn name_of(kind: EventKind) -> &'static str {
         EventKind::StepResumed => "step-resumed",
         EventKind::WorkflowSuspended => "workflow-suspended",
         EventKind::WorkflowResumed => "workflow-resumed",
+        EventKind::WorkflowCompensating => "workflow-compensating",
+        EventKind::CompensationStart => "compensation-start",
+        EventKind::CompensationComplete => "compensation-complete",
+        EventKind::CompensationError => "compensation-error",
+        EventKind::CompensationCancelled => "compensation-cancelled",
         EventKind::WorkflowComplete => "workflow-complete",
         EventKind::WorkflowError => "workflow-error",
         EventKind::WorkflowCancelled => "workflow-cancelled",
@@ -186,6 +196,7 @@ fn frame_of<'a>(
         EventKind::WorkflowStart
         | EventKind::WorkflowSuspended
         | EventKind::WorkflowResumed
+        | EventKind::WorkflowCompensating
         | EventKind::WorkflowComplete
         | EventKind::WorkflowError
         | EventKind::WorkflowCancelled => workflow_frame(frame, recorded),
@@ -195,7 +206,11 @@ fn frame_of<'a>(
         | EventKind::StepSkipped
         | EventKind::StepCancelled
         | EventKind::StepSuspended
-        | EventKind::StepResumed => step_frame(frame, recorded),
+        | EventKind::StepResumed
+        | EventKind::CompensationStart
+        | EventKind::CompensationComplete
+        | EventKind::CompensationError
+        | EventKind::CompensationCancelled => step_frame(frame, recorded),
     }
 }
 
@@ -230,6 +245,12 @@ fn workflow_frame<'a>(frame: EventFrame<'a>, recorded: &'a Recorded) -> EventFra
     if let Fact::WorkflowSuspended { suspension, others, .. } = &recorded.fact {
         let (others, view_of) = (others.as_deref(), SuspensionView::in_result);
         EventFrame { suspensions: SuspensionsView::of(Some(suspension), others, view_of), ..frame }
+    } else if let Fact::CompensationStarted { outcome } = &recorded.fact {
+        let why = outcome.why().map(|why| &**why);
+        match outcome.cancel_reason() {
+            Some(_) => EventFrame { reason: why, cancelled_by: by, ..frame },
+            None => EventFrame { error: why, ..frame },
+        }
     } else if let Fact::WorkflowStarted(_) = &recorded.fact {
         EventFrame { replayed_by: by, ..frame }
     } else if matches!(recorded.fact, Fact::WorkflowResumed) {
@@ -240,7 +261,8 @@ fn workflow_frame<'a>(frame: EventFrame<'a>, recorded: &'a Recorded) -> EventFra
 }
 
 fn step_frame<'a>(frame: EventFrame<'a>, recorded: &'a Recorded) -> EventFrame<'a> {
-    let at = |path: &'a str| (Some(step_id_of(path)), path.contains('/').then_some(path));
+    let shows = |path: &str| path.contains('/') || compensated_path(path).is_some();
+    let at = |path: &'a str| (Some(step_id_of(path)), shows(path).then_some(path));
     let resumed_by = recorded.by.as_deref().map(PrincipalView::of);
     match &recorded.fact {
         Fact::StepStarted { path, .. }
@@ -294,6 +316,7 @@ fn step_frame<'a>(frame: EventFrame<'a>, recorded: &'a Recorded) -> EventFrame<'
         | Fact::HoldLifted { .. }
         | Fact::WorkflowSuspended { .. }
         | Fact::WorkflowResumed
+        | Fact::CompensationStarted { .. }
         | Fact::WorkflowCompleted { .. }
         | Fact::WorkflowFailed { .. }
         | Fact::WorkflowCancelled { .. } => frame,

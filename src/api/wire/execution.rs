@@ -136,6 +136,7 @@ impl<'a> SuspendView<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct CancelView<'a> {
     pub execution_id: &'a str,
+    /// `running` while it compensates its completed steps.
     #[schema(schema_with = cancelled)]
     pub status: &'static str,
     pub cancelled_at: Iso,
@@ -148,7 +149,7 @@ impl<'a> CancelView<'a> {
     pub fn of(cancelled: &'a Cancelled) -> Self {
         Self {
             execution_id: cancelled.execution_id.as_str(),
-            status: "cancelled",
+            status: if cancelled.compensates { "running" } else { "cancelled" },
             cancelled_at: Iso(cancelled.cancelled_at),
             reason: &cancelled.reason,
             cancelled_by: cancelled.by.as_deref().map(PrincipalView::of),

@@ -161,9 +161,9 @@ pub(super) fn field_type() -> Object {
     one_of(FIELD_TYPES)
 }
 
-/// `cancelled`.
+/// `cancelled`, or `running`.
 pub(super) fn cancelled() -> Object {
-    one_of([Status::Cancelled.as_str()])
+    one_of([Status::Cancelled, Status::Running].map(Status::as_str))
 }
 
 /// `suspended`.

@@ -3,7 +3,7 @@
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::model::Usage;
 use greenroom_actors::ports::store::{Cursor, Projection};
-use greenroom_actors::requests::{ExecutionState, StepState};
+use greenroom_actors::requests::{CompensationState, ExecutionState, StepState};
 use serde::Serialize;
 use serde_json::Value;
 use serde_with::skip_serializing_none;
@@ -53,6 +53,9 @@ pub struct StateView<'a> {
     pub replayed_by: Option<PrincipalView<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<PrincipalView<'a>>,
+    /// Compensation of its completed steps, once it has failed or was cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compensation: Option<CompensationView<'a>>,
     pub trace_id: &'a str,
     pub definition_hash: &'a str,
     pub steps: Vec<StepStateView<'a>>,
@@ -91,6 +94,7 @@ impl<'a> StateView<'a> {
             }),
             replayed_by: lineage.and_then(|it| it.by.as_deref()).map(PrincipalView::of),
             cancelled_by: state.cancelled_by.as_deref().map(PrincipalView::of),
+            compensation: state.compensation.as_ref().map(CompensationView::of),
             trace_id: &header.trace.id,
             definition_hash: &header.definition_hash,
             steps: state.steps.iter().map(StepStateView::of).collect(),
@@ -111,6 +115,29 @@ impl<'a> StateView<'a> {
         let suspensions = self.suspensions.into_iter();
         self.suspensions = suspensions.map(SuspensionView::without_payload).collect();
         self
+    }
+}
+
+/// `compensation` of the state. The compensations themselves are among the steps; their paths end in
+/// `:compensate`.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CompensationState)]
+#[serde(rename_all = "camelCase")]
+pub struct CompensationView<'a> {
+    pub since: Iso,
+    /// The error, or the reason of the cancellation.
+    pub reason: &'a str,
+    /// Number of steps that are compensated.
+    pub completed: usize,
+    /// Number of steps that are not.
+    pub remaining: usize,
+}
+
+impl<'a> CompensationView<'a> {
+    fn of(state: &'a CompensationState) -> Self {
+        let CompensationState { since, reason, completed, remaining } = state;
+        let (completed, remaining) = (*completed, *remaining);
+        Self { since: Iso(*since), reason, completed, remaining }
     }
 }
 

@@ -4,7 +4,7 @@ mod end;
 #[cfg(test)]
 mod tests;
 
-use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::ids::{ExecutionId, compensated_path};
 use greenroom_actors::ports::store::{Projection, Status};
 use greenroom_actors::wait_report::{AtDeadline, Awaited, Cause, WaitReport};
 use serde::Serialize;
@@ -177,7 +177,10 @@ impl<'a> AwaitedView<'a> {
             kind,
             step_id: awaited.step_id.as_deref(),
             path,
-            message,
+            message: match path.and_then(compensated_path) {
+                Some(step) => format!("compensation of {step}: {message}"),
+                None => message,
+            },
             since: Iso(awaited.since),
             until: awaited.until.map(Iso),
             moved_by,

@@ -110,6 +110,8 @@ pub struct StepView<'a> {
     pub resume_schema: Option<&'a Value>,
     pub agent_id: Option<&'a str>,
     pub workflow_id: Option<&'a str>,
+    /// Kind of the work that undoes the step if the execution fails: `run`, `http`, `command`, `tool` or `workflow`.
+    pub compensation: Option<&'static str>,
     /// Name of the block that it is in; absent for a step of the workflow itself.
     pub block: Option<&'a str>,
     /// Steps of its blocks, block by block.
@@ -142,6 +144,7 @@ impl<'a> StepView<'a> {
             resume_schema: step.resume_schema.as_ref(),
             agent_id,
             workflow_id,
+            compensation: step.compensate.as_ref().map(|it| it.work()),
             block: None,
             steps: step.kind.blocks().into_iter().flat_map(nested).collect(),
         }

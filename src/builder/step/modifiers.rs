@@ -7,7 +7,7 @@ use greenroom_actors::domain::plan::Problem;
 use serde_json::Value;
 
 use super::Step;
-use crate::builder::{Block, Retry, Suspend};
+use crate::builder::{Block, Compensation, Retry, Suspend};
 use crate::config::workflows::kind;
 use crate::config::{AgentOptions, milliseconds};
 
@@ -204,6 +204,14 @@ impl Step {
     pub fn on_error(mut self, on_error: OnError) -> Self {
         self.step.on_error = on_error;
         self
+    }
+
+    /// Undoes the step after it has completed, if the execution fails: in reverse order of the steps'
+    /// ends, each item and iteration by itself, before the failure is recorded.
+    pub fn compensate(mut self, compensation: Compensation) -> Self {
+        self.misfits.extend(compensation.problems(&self.step.id));
+        self.step.compensate = Some(Box::new(compensation.rule));
+        self.setting("compensate")
     }
 
     fn setting(mut self, key: &'static str) -> Self {

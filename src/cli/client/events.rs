@@ -32,13 +32,21 @@ pub(super) fn detail_of(event: &Value) -> String {
 /// Returns the colour of a status or of the type of an event.
 pub(super) fn colour_of(word: &str) -> Option<Colour> {
     match word {
-        "completed" | "step-complete" | "workflow-complete" | "OK" | "answered" => {
-            Some(Colour::Green)
+        "completed"
+        | "step-complete"
+        | "compensation-complete"
+        | "workflow-complete"
+        | "OK"
+        | "answered" => Some(Colour::Green),
+        "error" | "step-error" | "compensation-error" | "workflow-error" | "ERROR" | "failed" => {
+            Some(Colour::Red)
         }
-        "error" | "step-error" | "workflow-error" | "ERROR" | "failed" => Some(Colour::Red),
-        "suspended" | "step-suspended" | "workflow-suspended" | "open" | "warn" => {
-            Some(Colour::Yellow)
-        }
+        "suspended"
+        | "step-suspended"
+        | "workflow-suspended"
+        | "workflow-compensating"
+        | "open"
+        | "warn" => Some(Colour::Yellow),
         "step-skipped" | "step-cancelled" | "workflow-cancelled" | "cancelled" | "debug"
         | "trace" => Some(Colour::Grey),
         _ => None,

@@ -101,6 +101,9 @@ impl Live {
             "step-error" => self.finish("✗", event, &step)?,
             "step-suspended" => self.finish("?", event, &step)?,
             "step-skipped" | "step-cancelled" => self.finish("-", event, &step)?,
+            "compensation-complete" => self.print("↩", event, &step, "compensated")?,
+            "compensation-error" => self.print("✗", event, &step, &detail_of(event))?,
+            "workflow-compensating" => self.print("↩", event, "compensates", &detail_of(event))?,
             "step-resumed" | "workflow-resumed" => self.print("▸", event, &step, "resumed")?,
             "workflow-cancelled" => self.print("-", event, "cancelled", &detail_of(event))?,
             _ => {}

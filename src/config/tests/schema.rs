@@ -96,10 +96,32 @@ fn keys_of(part: &Value, path: &str, keys: &mut BTreeSet<String>) {
     }
 }
 
+/// A compensation of each kind, whose keys are those of steps.
+const COMPENSATIONS: &str = r#"
+compensate = { run = "f", timeout = "1s", retry = { attempts = 2, delay = "1s", factor = 2.0, max_delay = "9s", jitter = true, on = "true", never = "false" } }
+[[workflows.rust.steps]]
+id = "b"
+run = "f"
+compensate = { http = { method = "POST", url = "https://a.example", headers = { a = "b" }, query = { a = "1" }, body = "data" } }
+[[workflows.rust.steps]]
+id = "c"
+run = "f"
+compensate = { command = { argv = ["true"], input = "data", env = { A = "b" }, cwd = "/", memory_bytes_max = 100000000, output_bytes_max = 1000 } }
+[[workflows.rust.steps]]
+id = "d"
+run = "f"
+compensate = { tool = "add", args = { n = "1" } }
+[[workflows.rust.steps]]
+id = "e"
+run = "f"
+compensate = { workflow = "refund", input = "data" }
+"#;
+
 #[test]
 fn the_keys_of_the_schema_are_those_of_the_readers() {
     // functions in Rust have no line in the file
-    let text = everything() + "\n[[workflows.rust.steps]]\nid = \"a\"\nrun = \"f\"\n";
+    let text =
+        everything() + "\n[[workflows.rust.steps]]\nid = \"a\"\nrun = \"f\"\n" + COMPENSATIONS;
     let (source, findings) = (Source::new("config.toml", text), Findings::default());
     read(&source, &findings, None);
     let mut keys = BTreeSet::new();

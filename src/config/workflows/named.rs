@@ -15,23 +15,32 @@ pub(crate) fn named(plan: &Plan) -> Vec<Reference> {
 
 fn collect(steps: &[StepDefinition], plan: &Plan, found: &mut Vec<Reference>) {
     for step in steps {
-        let name = if let Some(Body::Run { function, .. }) = step.kind.body() {
-            Some((NameKind::Function, "run", function))
-        } else if let Some(Body::Tool { tool, .. }) = step.kind.body() {
-            Some((NameKind::Tool, "tool", tool))
-        } else if let StepKind::Agent { agent, .. } = &step.kind {
-            Some((NameKind::Agent, "agent", agent))
-        } else if let StepKind::Workflow { workflow, .. } = &step.kind {
-            Some((NameKind::Workflow, "workflow", workflow))
-        } else {
-            None
-        };
-        found.extend(name.map(|(kind, key, name)| {
+        found.extend(name_in(&step.kind).map(|(kind, key, name)| {
             let place = ["steps", &step.id, key].map(str::to_owned);
+            Reference::new(kind, name, spot(plan, &place))
+        }));
+        let compensation = step.compensate.as_ref().and_then(|it| name_in(&it.kind));
+        found.extend(compensation.map(|(kind, key, name)| {
+            let place = ["steps", &step.id, "compensate", key].map(str::to_owned);
             Reference::new(kind, name, spot(plan, &place))
         }));
         for block in step.kind.blocks() {
             collect(&block.steps, plan, found);
         }
+    }
+}
+
+/// Returns the name in a step or a compensation, with its key.
+fn name_in(kind: &StepKind) -> Option<(NameKind, &'static str, &String)> {
+    if let Some(Body::Run { function, .. }) = kind.body() {
+        Some((NameKind::Function, "run", function))
+    } else if let Some(Body::Tool { tool, .. }) = kind.body() {
+        Some((NameKind::Tool, "tool", tool))
+    } else if let StepKind::Agent { agent, .. } = kind {
+        Some((NameKind::Agent, "agent", agent))
+    } else if let StepKind::Workflow { workflow, .. } = kind {
+        Some((NameKind::Workflow, "workflow", workflow))
+    } else {
+        None
     }
 }

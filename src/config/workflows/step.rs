@@ -1,8 +1,8 @@
 //! One step of a workflow; its blocks are filled in later.
 
 use greenroom_actors::domain::definition::{
-    Block, Body, Case, OnError, Projection, RetryPolicy, StepDefinition, StepKind, StepType,
-    SuspendRule,
+    Block, Body, Case, Compensation, OnError, Projection, RetryPolicy, StepDefinition, StepKind,
+    StepType, SuspendRule,
 };
 use greenroom_actors::domain::time::Timestamp;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use toml::de::DeValue;
 
 use super::blocks::LooseStep;
 use super::policy;
-use super::{body, kind};
+use super::{body, compensation, kind};
 use crate::config::entry::Entry;
 use crate::config::names::{NameKind, Reference};
 use crate::config::options::AgentOptions;
@@ -35,7 +35,7 @@ pub(super) fn read<'a>(
     let kind = kind_of(&section);
     let keys = kind.map(StepType::keys).unwrap_or_default();
     let work = kind.and_then(|kind| work(kind, &section, references));
-    let policies = Policies::read(&section, kind);
+    let policies = Policies::read(&section, kind, references);
     let name = section.text("name");
     let purpose = section.text("purpose").unwrap_or_default();
     let schema = |key| section.get(key).and_then(|entry| entry.schema());
@@ -47,7 +47,8 @@ pub(super) fn read<'a>(
         close(&section, kind, &keys);
     }
     let id = id?;
-    let Policies { suspend, suspend_schema, resume_schema, retry, timeout_ms } = policies;
+    let Policies { suspend, suspend_schema, resume_schema, retry, timeout_ms, compensate } =
+        policies;
     // a placeholder lets the rest of the workflow be checked
     let nothing = || StepKind::Then { body: Body::Map(Projection(Value::Null)) };
     let (kind, blocks) = work.map_or_else(|| (nothing(), None), |(kind, it)| (kind, Some(it)));
@@ -64,6 +65,7 @@ pub(super) fn read<'a>(
         retry,
         timeout_ms,
         on_error: on_error.unwrap_or(OnError::Fail),
+        compensate: compensate.map(Box::new),
     };
     Some(LooseStep { step, blocks, place, table })
 }
@@ -223,7 +225,7 @@ fn agent(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<StepK
     Some(StepKind::Agent { agent: agent?, prompt, schema, options })
 }
 
-fn workflow(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<StepKind> {
+pub(super) fn workflow(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<StepKind> {
     let workflow = section.required("workflow");
     let workflow = workflow.and_then(|entry| entry.reference(NameKind::Workflow, references));
     let input = section.get("input").and_then(|entry| entry.projection());
@@ -238,10 +240,15 @@ struct Policies {
     resume_schema: Option<Value>,
     retry: Option<RetryPolicy>,
     timeout_ms: Option<u64>,
+    compensate: Option<Compensation>,
 }
 
 impl Policies {
-    fn read(section: &Section<'_>, kind: Option<StepType>) -> Self {
+    fn read(
+        section: &Section<'_>,
+        kind: Option<StepType>,
+        references: &mut Vec<Reference>,
+    ) -> Self {
         let mut policies = Self::default();
         if kind.is_some_and(StepType::can_suspend) {
             let schema = |key| section.get(key).and_then(|entry| entry.schema());
@@ -252,6 +259,10 @@ impl Policies {
         if kind.is_some_and(StepType::takes_retry) {
             policies.retry = section.section("retry").map(policy::retry);
             policies.timeout_ms = section.get("timeout").and_then(|entry| entry.milliseconds());
+        }
+        if kind.is_some_and(StepType::can_compensate) {
+            let section = section.section("compensate");
+            policies.compensate = section.and_then(|it| compensation::read(&it, references));
         }
         policies
     }

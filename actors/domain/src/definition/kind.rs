@@ -97,12 +97,15 @@ struct Row {
     takes_retry: bool,
     /// True if it may suspend: `suspend` and its schemas.
     can_suspend: bool,
+    /// True if it acts outside, which `compensate` undoes.
+    can_compensate: bool,
 }
 
 const BODY_KEYS: &[&str] = &["map", "run", "http", "command", "tool", "args"];
 const LOOP_KEYS: &[&str] = &["block", "when", "max_iterations"];
 const SUSPEND_KEYS: &[&str] = &["suspend", "suspend_schema", "resume_schema"];
 const RETRY_KEYS: &[&str] = &["retry", "timeout"];
+const COMPENSATE_KEYS: &[&str] = &["compensate"];
 
 impl StepType {
     pub const ALL: [Self; 14] = [
@@ -123,9 +126,15 @@ impl StepType {
     ];
 
     fn row(self) -> Row {
-        let row =
-            |name, keys, (takes_retry, can_suspend)| Row { name, keys, takes_retry, can_suspend };
-        let (whole, tap, plain) = ((true, true), (true, false), (false, false));
+        let row = |name, keys, (takes_retry, can_suspend, can_compensate)| Row {
+            name,
+            keys,
+            takes_retry,
+            can_suspend,
+            can_compensate,
+        };
+        let (whole, tap) = ((true, true, true), (true, false, true));
+        let (pure, plain) = ((true, true, false), (false, false, false));
         match self {
             Self::Then => row("andThen", BODY_KEYS, whole),
             Self::Tap => row("andTap", BODY_KEYS, tap),
@@ -136,7 +145,7 @@ impl StepType {
             Self::Workflow => row("andWorkflow", &["workflow", "input"], whole),
             Self::Sleep => row("andSleep", &["duration"], plain),
             Self::SleepUntil => row("andSleepUntil", &["until"], plain),
-            Self::Map => row("andMap", &["map"], whole),
+            Self::Map => row("andMap", &["map"], pure),
             Self::ForEach => row("andForEach", &["items", "block", "concurrency"], plain),
             Self::Branch => row("andBranch", &["cases", "default"], plain),
             Self::DoWhile => row("andDoWhile", LOOP_KEYS, plain),
@@ -156,15 +165,21 @@ impl StepType {
 
     /// Returns the keys of a step of this kind in addition to those of every step.
     pub fn keys(self) -> Vec<&'static str> {
-        let Row { keys, takes_retry, can_suspend, .. } = self.row();
+        let Row { keys, takes_retry, can_suspend, can_compensate, .. } = self.row();
         let suspend = if can_suspend { SUSPEND_KEYS } else { &[] };
         let retry = if takes_retry { RETRY_KEYS } else { &[] };
-        [keys, suspend, retry].concat()
+        let compensate = if can_compensate { COMPENSATE_KEYS } else { &[] };
+        [keys, suspend, retry, compensate].concat()
     }
 
     /// Returns true if the kind has attempts, with retries and a timeout.
     pub fn takes_retry(self) -> bool {
         self.row().takes_retry
+    }
+
+    /// Returns true if a step of this kind acts outside of the machine and can be compensated.
+    pub fn can_compensate(self) -> bool {
+        self.row().can_compensate
     }
 
     /// Returns true if a step of this kind may suspend.
@@ -321,6 +336,7 @@ mod tests {
             let keys = kind.keys();
             assert_eq!(keys.contains(&"retry"), kind.takes_retry(), "{kind:?}");
             assert_eq!(keys.contains(&"suspend"), kind.can_suspend(), "{kind:?}");
+            assert_eq!(keys.contains(&"compensate"), kind.can_compensate(), "{kind:?}");
         }
     }
 }

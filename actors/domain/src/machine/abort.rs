@@ -7,7 +7,8 @@ use crate::failure::{ErrorClass, ErrorKind};
 use crate::machine::{Batch, Machine, Moment};
 
 impl Machine {
-    /// Fails the execution with an error of the runtime, unless it has ended.
+    /// Fails the execution with an error of the runtime, unless it has ended. A compensation that
+    /// is under way ends with it.
     pub(super) fn abort(
         &mut self,
         error: Arc<str>,
@@ -21,7 +22,7 @@ impl Machine {
             let (step_id, path) = (None, None);
             let class = Some(ErrorClass::of(kind));
             let failed = Fact::WorkflowFailed { since, error, step_id, path, class };
-            self.record(failed, moment, batch);
+            self.record(self.concluded(failed), moment, batch);
         }
     }
 }

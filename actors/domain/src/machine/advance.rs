@@ -23,15 +23,24 @@ impl Machine {
         if self.state.end.is_some() || self.state.hold.is_some() {
             return None;
         }
+        // Its length is limited by what completed, and it has to take place beyond any limit.
+        if let Some(compensating) = &self.state.compensating {
+            return self.next_of_compensation(compensating, moment);
+        }
         if let Some(too_much) = self.too_much(moment.limits) {
-            return Some(self.next_cancelled().unwrap_or_else(|| self.ended_by(&too_much)));
+            let ended = || self.concluded(self.ended_by(&too_much));
+            return Some(self.next_cancelled().unwrap_or_else(ended));
         }
         let since = self.state.created_at;
         match self.state.root.settled(&self.plan.steps) {
-            Some(Settled::Passed { output, .. }) => Some(self.finished(output, moment)),
+            Some(Settled::Passed { output, .. }) => {
+                Some(self.concluded(self.finished(output, moment)))
+            }
             Some(Settled::Failed { error, class, step_id, .. }) => {
                 let path = self.failed_path();
-                Some(Fact::WorkflowFailed { since, error, step_id: Some(step_id), path, class })
+                let step_id = Some(step_id);
+                let failed = Fact::WorkflowFailed { since, error, step_id, path, class };
+                Some(self.concluded(failed))
             }
             None => self.next_in(&self.plan.steps, &self.state.root, None, moment),
         }
@@ -282,7 +291,7 @@ impl Machine {
     }
 
     /// Returns the next fact about a live node.
-    fn next_of(&self, site: &Site<'_>) -> Option<Fact> {
+    pub(super) fn next_of(&self, site: &Site<'_>) -> Option<Fact> {
         let Site { step, node, moment, .. } = *site;
         match &node.phase {
             Phase::Ready | Phase::Sleeping { fired: true, retry: true, .. } => {

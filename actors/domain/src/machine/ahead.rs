@@ -59,7 +59,7 @@ impl Machine {
                 self.has_more = true;
                 break;
             }
-            batch.by = self.replayed_by(&fact);
+            batch.by = self.replayed_by(&fact).or_else(|| self.cancelled_by(&fact));
             self.record(fact, moment, batch);
         }
     }

@@ -7,13 +7,14 @@ use crate::machine::command::Refusal;
 use crate::machine::place::{Place, Within};
 use crate::machine::{Batch, Machine, Moment};
 use crate::plan::Step;
-use crate::state::{Node, Sequence};
+use crate::state::{BegunCompensation, Node, Sequence};
 
 impl Machine {
-    /// Cancels the execution. Refused if it has ended.
+    /// Cancels the execution. Refused if it has ended, or compensates before its end.
     pub(super) fn cancel(
         &mut self,
         reason: Arc<str>,
+        compensate: bool,
         moment: &Moment<'_>,
         batch: &mut Batch,
     ) -> Result<(), Refusal> {
@@ -21,9 +22,15 @@ impl Machine {
         if status.is_terminal() {
             return Err(Refusal::Already(status));
         }
+        if self.state.compensating.is_some() {
+            return Err(Refusal::Compensating);
+        }
         self.cancel_all_nodes(moment, batch);
         let since = self.state.created_at;
-        self.record(Fact::WorkflowCancelled { since, reason }, moment, batch);
+        let cancelled = Fact::WorkflowCancelled { since, reason };
+        let compensates = compensate || self.plan.definition.compensate_on_cancel;
+        let cancelled = if compensates { self.concluded(cancelled) } else { cancelled };
+        self.record(cancelled, moment, batch);
         Ok(())
     }
 
@@ -36,7 +43,15 @@ impl Machine {
 
     /// Returns the fact that cancels the innermost live node.
     pub(super) fn next_cancelled(&self) -> Option<Fact> {
-        cancelled_in(&self.plan.steps, &self.state.root, None)
+        let compensation = self.state.compensating.as_ref().and_then(|it| it.current());
+        match compensation {
+            Some(BegunCompensation { path, node }) => Some(Fact::StepCancelled {
+                path: Arc::clone(path),
+                attempt: node.attempt,
+                since: node.attempt_started_at,
+            }),
+            None => cancelled_in(&self.plan.steps, &self.state.root, None),
+        }
     }
 }
 

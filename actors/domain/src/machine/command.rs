@@ -37,6 +37,8 @@ pub enum Command {
     Cancel {
         reason: Arc<str>,
         by: Option<Arc<Principal>>,
+        /// Compensates what completed even if the definition does so only after a failure.
+        compensate: bool,
     },
     /// A body ended.
     StepFinished {
@@ -93,6 +95,8 @@ pub enum Refusal {
     /// The status does not allow it.
     Already(Status),
     NotSuspended,
+    /// The execution has failed or was cancelled, and compensates before it ends.
+    Compensating,
     UnknownStep(String),
     StepNotSuspended(String),
     Ambiguous {
@@ -166,9 +170,9 @@ impl Machine {
                 batch.by = by;
                 self.child_took_resume(&path, child_seq, moment, batch);
             }
-            Command::Cancel { reason, by } => {
+            Command::Cancel { reason, by, compensate } => {
                 batch.by = by;
-                self.cancel(reason, moment, batch)?;
+                self.cancel(reason, compensate, moment, batch)?;
             }
             Command::StepFinished { path, attempt, result, usage } => {
                 self.finish_step(&path, (attempt, &result, usage), moment, batch);

@@ -121,6 +121,7 @@ impl Machine {
         }
         match &step.on_error {
             AfterLastAttempt::Fail => step_failed(site, failure, AfterFailure::Fail),
+            AfterLastAttempt::Ask => step_failed(site, failure, AfterFailure::Ask),
             AfterLastAttempt::Ignore => step_failed(site, failure, pass()),
             AfterLastAttempt::Value(value) => {
                 let named = Named::by(|name| value.uses(name));
@@ -153,8 +154,10 @@ impl Machine {
         payload: Option<Arc<Value>>,
     ) -> Fact {
         let Site { step, node, moment, .. } = *site;
-        if step.is_tap {
-            let failure = AttemptFailure::new(ErrorKind::Function, "andTap cannot suspend");
+        if step.is_tap || step.is_compensation() {
+            let what = if step.is_tap { "andTap" } else { "a compensation" };
+            let failure =
+                AttemptFailure::new(ErrorKind::Function, format!("{what} cannot suspend"));
             return self.failed(site, &failure);
         }
         let max = moment.limits.value_bytes_max;

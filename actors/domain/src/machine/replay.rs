@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::definition::{Block, StepDefinition};
 use crate::fact::Replayed;
-use crate::ids::StepPath;
+use crate::ids::{PathHead, StepPath, step_id_of};
 use crate::machine::Machine;
 use crate::plan::{Call, Plan, Step, Work};
 use crate::principal::Principal;
@@ -70,7 +70,7 @@ impl Machine {
         };
         self.check_definition(plan, index)?;
         let nodes = self.state.root.nodes.get(..index).ok_or_else(not_replayable)?;
-        if nodes.iter().any(|node| node.output().is_none()) {
+        if nodes.iter().any(|node| node.output().is_none()) || index > self.kept_steps(plan) {
             return Err(not_replayable());
         }
         let step = plan.steps.get(index).ok_or_else(not_replayable)?;
@@ -84,6 +84,15 @@ impl Machine {
             answer,
             by,
         })
+    }
+
+    /// Returns the number of top-level steps before the first one whose effects were undone.
+    fn kept_steps(&self, plan: &Plan) -> usize {
+        let Some(compensating) = &self.state.compensating else { return plan.steps.len() };
+        let begun = compensating.begun.iter().filter_map(|begun| PathHead::of(&begun.path));
+        let undone: Vec<_> = begun.map(|head| step_id_of(head.step_id)).collect();
+        let is_undone = |step: &Step| undone.contains(&&*step.id);
+        plan.steps.iter().position(is_undone).unwrap_or(plan.steps.len())
     }
 
     /// Returns the top-level step whose failure ended the execution.
@@ -102,6 +111,7 @@ impl Machine {
     pub(super) fn replayable_steps(&self, plan: &Plan) -> Vec<Arc<str>> {
         let nodes = &self.state.root.nodes;
         let passed = nodes.iter().take_while(|node| node.output().is_some()).count();
+        let passed = passed.min(self.kept_steps(plan));
         let steps = plan.steps.iter().take(passed + 1).enumerate();
         let fitting = steps.take_while(|(index, _)| self.check_definition(plan, *index).is_ok());
         fitting.map(|(_, step)| Arc::clone(&step.id)).collect()

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use serde_json::Value;
 
 use crate::expression::Scope;
-use crate::ids::PathHead;
+use crate::ids::{PathHead, compensated_path};
 use crate::machine::place::Site;
 use crate::machine::{Machine, Moment};
 use crate::plan::{Step, Work};
@@ -59,7 +59,10 @@ impl Machine {
     ) -> Scope {
         let outputs =
             if named.steps { Arc::new(self.outputs_before(path)) } else { Arc::clone(&NOTHING) };
-        let Iterated { item, index } = self.iterated(path);
+        // A compensation is where its step is.
+        let compensated = compensated_path(path);
+        let error = compensated.and_then(|_| self.cause_in_scope());
+        let Iterated { item, index } = self.iterated(compensated.unwrap_or(path));
         let execution = named.execution.then(|| Arc::new(self.execution()));
         let start = &self.state.start;
         Scope::new()
@@ -73,6 +76,7 @@ impl Machine {
             .with_optional("resumed_by", resumed.and_then(resumed_by))
             .with_optional("item", item)
             .with_optional("index", index)
+            .with_optional("error", error)
             .with_map("steps", outputs)
     }
 
@@ -112,6 +116,8 @@ impl Machine {
     /// branches and other items are excluded, so that a scope does not depend on which was faster.
     fn outputs_before(&self, path: &str) -> Outputs {
         let mut outputs = Outputs::new();
+        let compensated = compensated_path(path);
+        let path = compensated.unwrap_or(path);
         let mut steps = self.plan.steps.as_slice();
         let mut place = Some((&self.state.root, path));
         while let Some((sequence, path)) = place {
@@ -126,6 +132,10 @@ impl Machine {
             }
             steps = inside.steps();
             place = inside.sequence().map(|sequence| (sequence, rest));
+        }
+        let own = compensated.and_then(|path| self.node(path));
+        if let Some((step, output)) = own.and_then(|(step, node)| Some((step, node.output()?))) {
+            outputs.insert(Arc::clone(&step.id), output);
         }
         outputs
     }

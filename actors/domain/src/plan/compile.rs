@@ -2,6 +2,7 @@
 
 mod asking;
 mod call;
+mod compensation;
 
 pub use self::call::compile_command;
 
@@ -40,6 +41,7 @@ pub(super) fn plan(definition: WorkflowDefinition) -> Result<Plan, Vec<Problem>>
         compiler.schema("resume_schema", definition.resume_schema.as_ref());
     let result = compiler.projection("result", definition.result.as_ref());
     let steps = compiler.steps(&definition.steps, 0);
+    compiler.check_compensates(&definition);
     let hash = match canonical_hash(&definition) {
         Ok(hash) => Arc::from(hash),
         Err(error) => {
@@ -48,7 +50,8 @@ pub(super) fn plan(definition: WorkflowDefinition) -> Result<Plan, Vec<Problem>>
         }
     };
     if compiler.problems.is_empty() {
-        Ok(Plan { definition, hash, input_schema, result, steps })
+        let compensates = compiler.compensates;
+        Ok(Plan { definition, hash, input_schema, result, steps, compensates })
     } else {
         Err(compiler.problems)
     }
@@ -62,6 +65,8 @@ struct Compiler {
     step_ids: HashSet<String>,
     default_suspend_schema: Option<Schema>,
     default_resume_schema: Option<Schema>,
+    /// True once a step has a compensation.
+    compensates: bool,
 }
 
 impl Compiler {
@@ -183,6 +188,7 @@ impl Compiler {
         };
         let retry = step.retry.as_ref().map(|policy| self.retry(policy));
         let work = self.work(&step.kind, depth);
+        let compensate = self.compensation(step);
         Some(Step {
             id: Arc::from(step.id.as_str()),
             work: work?,
@@ -195,6 +201,7 @@ impl Compiler {
             timeout_ms: step.timeout_ms,
             on_error: on_error?,
             is_tap: matches!(step.kind, StepKind::Tap { .. }),
+            compensate,
         })
     }
 
@@ -350,13 +357,17 @@ impl Compiler {
         if !kind.can_suspend() && step.suspend.is_some() {
             self.problem("suspend", &format!("{name} cannot suspend"));
         }
-        if let Some(RetryPolicy { attempts, factor, .. }) = &step.retry {
-            if *attempts == 0 {
-                self.problem("retry.attempts", "must be at least 1");
-            }
-            if !factor.is_finite() || *factor < 1.0 {
-                self.problem("retry.factor", "must be at least 1");
-            }
+        if let Some(policy) = &step.retry {
+            self.check_retry(policy);
+        }
+    }
+
+    fn check_retry(&mut self, RetryPolicy { attempts, factor, .. }: &RetryPolicy) {
+        if *attempts == 0 {
+            self.problem("retry.attempts", "must be at least 1");
+        }
+        if !factor.is_finite() || *factor < 1.0 {
+            self.problem("retry.factor", "must be at least 1");
         }
     }
 }

@@ -158,6 +158,8 @@ impl<'d> Search<'d> {
             self.outputs.insert(&step.id, Rc::clone(&output));
             here.pass(step);
             here.data = output;
+            let undo = texts::of_compensation(step);
+            undo.iter().for_each(|text| self.text(Some(step), text, &here));
         }
         here.data
     }
@@ -242,7 +244,8 @@ impl<'d> Search<'d> {
                 Some(Remark::warning(format!("`{name}` is none here{problem}")))
             }
             "error" if text.timing != Timing::AfterFailure => {
-                let message = "`error` is none here: only `on_error` and `retry` have it";
+                let message =
+                    "`error` is none here: only `on_error`, `retry` and `compensate` have it";
                 Some(Remark::error(message.to_owned()))
             }
             _ if SCOPE_NAMES.contains(&name) => None,

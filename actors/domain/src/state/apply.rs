@@ -10,16 +10,19 @@ use crate::failure::{
     ATTEMPT_ERROR_BYTES_MAX, ATTEMPT_ERRORS_MAX, AttemptError, ErrorClass, ErrorKind, shortened,
 };
 use crate::footprint;
-use crate::ids::ExecutionId;
+use crate::ids::{ExecutionId, compensated_path};
 use crate::plan::{Plan, Step, WorkClass};
 use crate::principal::Principal;
 use crate::state::at_node::at_node;
 use crate::state::bytes::{bytes_of, memory_of};
 use crate::state::lanes::Lanes;
 use crate::state::node::{Child, Node, Phase, Resumed, Sequence, Wait};
-use crate::state::{End, Hold, State, suspension_id};
+use crate::state::{Compensating, End, Hold, Outcome, State, suspension_id};
 use crate::status::Status;
 use crate::time::Timestamp;
+
+/// Memory of a path of a step to compensate, beside its text, in bytes.
+const PATH_BYTES: u64 = 48;
 
 /// A fact names a node that the definition or the state does not have: the record does not match
 /// the definition.
@@ -53,6 +56,7 @@ impl State {
             holds: 0,
             announced: Status::Running,
             announced_suspension: None,
+            compensating: None,
             end: None,
             bytes: 0,
             memory,
@@ -122,6 +126,20 @@ impl State {
                 self.announced = Status::Running;
                 self.announced_suspension = None;
             }
+            Fact::CompensationStarted { outcome } => {
+                // A pause by a caller ends with the work that it paused.
+                (self.hold, self.hold_data, self.hold_lifted) = (None, None, None);
+                let due = self.compensable(plan);
+                let paths = due.iter().map(|path| path.len() as u64 + PATH_BYTES).sum::<u64>();
+                self.memory = self.memory.saturating_add(paths);
+                self.compensating = Some(Box::new(Compensating {
+                    since: at,
+                    outcome: Outcome::clone(outcome),
+                    by: by.clone(),
+                    due,
+                    begun: Vec::new(),
+                }));
+            }
             Fact::WorkflowCompleted { .. } | Fact::WorkflowFailed { .. } => {
                 self.finish(recorded, None);
             }
@@ -155,6 +173,17 @@ impl State {
 
     fn apply_to_node(&mut self, plan: &Plan, path: &str, recorded: &Recorded) -> Option<()> {
         let order = self.facts_applied;
+        if compensated_path(path).is_some() {
+            let compensating = self.compensating.as_mut()?;
+            let node = compensating.node_mut((plan, &self.root), path, recorded.at)?;
+            apply_fact(plan.step_at(path)?, node, recorded, order);
+            if matches!(recorded.fact, Fact::StepResumed { .. }) {
+                // A person who asks for another attempt gets all attempts of the policy.
+                (node.failures, node.interruptions) = (0, 0);
+            }
+            node.phase_since = recorded.at;
+            return Some(());
+        }
         let id = &self.id;
         let (hold_data, hold_lifted) = (&mut self.hold_data, &mut self.hold_lifted);
         let act = &mut |step: &Step, node: &mut Node| {
@@ -253,6 +282,7 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
         | Fact::HoldLifted { .. }
         | Fact::WorkflowSuspended { .. }
         | Fact::WorkflowResumed
+        | Fact::CompensationStarted { .. }
         | Fact::WorkflowCompleted { .. }
         | Fact::WorkflowFailed { .. }
         | Fact::WorkflowCancelled { .. } => {}
@@ -309,6 +339,12 @@ fn fail(
             node.phase = Phase::Sleeping { until: *until, fired: false, retry: true };
             remember(node, node.attempt, error, class, at);
             // Another attempt starts another child.
+            node.child = None;
+            return;
+        }
+        AfterFailure::Ask => {
+            remember(node, node.attempt, error, class, at);
+            node.phase = Phase::Failed { error: Arc::clone(error), class, output: None };
             node.child = None;
             return;
         }

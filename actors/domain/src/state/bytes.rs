@@ -33,7 +33,12 @@ pub(super) fn bytes_of(fact: &Fact) -> u64 {
         let others = others.iter().flat_map(|others| &others.suspensions);
         let all = std::iter::once(&**suspension).chain(others);
         all.map(|suspension| suspension.value_bytes() as u64).sum()
-    } else if let Fact::StepFailed { error, next: AfterFailure::Retry { .. }, .. } = fact {
+    } else if let Fact::StepFailed {
+        error,
+        next: AfterFailure::Retry { .. } | AfterFailure::Ask,
+        ..
+    } = fact
+    {
         error.len().min(ATTEMPT_ERROR_BYTES_MAX) as u64
     } else {
         reason_bytes(fact)

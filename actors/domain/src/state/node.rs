@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::assignment::AskRules;
 use crate::failure::{AttemptError, ErrorClass};
-use crate::ids::ExecutionId;
+use crate::ids::{ExecutionId, PathHead};
 use crate::plan::{Step, Work};
 use crate::principal::Principal;
 use crate::state::lanes::Lanes;
@@ -173,6 +173,21 @@ impl Sequence {
     pub fn data_before(&self, index: usize) -> Arc<Value> {
         let before = index.checked_sub(1).and_then(|before| self.nodes.get(before));
         before.and_then(Node::output).unwrap_or_else(|| Arc::clone(&self.data))
+    }
+
+    /// Returns the node at a path, with its step.
+    pub fn node_at<'a>(&'a self, steps: &'a [Step], path: &str) -> Option<(&'a Step, &'a Node)> {
+        let (mut sequence, mut steps, mut path) = (self, steps, path);
+        loop {
+            let PathHead { step_id, inner } = PathHead::of(path)?;
+            let index = steps.iter().position(|step| &*step.id == step_id)?;
+            let (step, node) = (steps.get(index)?, sequence.nodes.get(index)?);
+            let Some((lane, rest)) = inner else { return Some((step, node)) };
+            let lane = step.work.lane_index(lane)?;
+            steps = &step.work.branch_of(lane)?.steps;
+            sequence = node.branches.get(lane)?;
+            path = rest;
+        }
     }
 
     /// Returns the end of the sequence; `None` if it has not ended, or was cancelled.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use crate::fact::{Others, Suspension};
 use crate::failure::AttemptError;
 use crate::hash::short_hash;
-use crate::ids::{ExecutionId, step_generation_id};
+use crate::ids::{ExecutionId, PathHead, compensated_path, step_generation_id};
 use crate::plan::{Plan, Step, Work};
 use crate::state::node::{Node, Phase, Resumed};
-use crate::state::{Hold, State};
+use crate::state::{BegunCompensation, Hold, State};
 use crate::step_state::{StepResume, StepState, StepStatus};
 
 /// Returns the id of the n-th suspension of a node, or of the n-th pause, whose path is empty.
@@ -92,8 +92,16 @@ impl State {
     }
 
     /// Visits every node with the index of its top-level step and its path, parents before
-    /// children.
+    /// children, then those of compensations.
     pub fn each_node<'a>(&'a self, plan: &'a Plan, visit: &mut Visit<'_, 'a>) {
+        self.each_step_node(plan, visit);
+        for begun in self.compensating.iter().flat_map(|it| &it.begun) {
+            visit_compensation(plan, begun, visit);
+        }
+    }
+
+    /// Visits every node of a step, without those of compensations.
+    pub(super) fn each_step_node<'a>(&'a self, plan: &'a Plan, visit: &mut Visit<'_, 'a>) {
         for (index, (step, node)) in plan.steps.iter().zip(&self.root.nodes).enumerate() {
             visit_all(index, &step.id, step, node, visit);
         }
@@ -105,6 +113,10 @@ impl State {
         let found = last.and_then(|last| Some((last, plan.steps.get(last)?)));
         if let Some((last, step)) = found {
             visit_live(last, &step.id, step, &self.root.nodes[last], visit);
+        }
+        let compensation = self.compensating.as_ref().and_then(|it| it.current());
+        if let Some(current) = compensation.filter(|current| current.node.is_live()) {
+            visit_compensation(plan, current, visit);
         }
     }
 }
@@ -146,6 +158,15 @@ fn held(hold: &Hold, plan: &Plan) -> Option<Suspension> {
 
 /// Visitor of nodes: the index of the top-level step, the path, the step, the node.
 pub(super) type Visit<'v, 'a> = dyn FnMut(usize, &str, &'a Step, &'a Node) + 'v;
+
+fn visit_compensation<'a>(plan: &'a Plan, begun: &'a BegunCompensation, visit: &mut Visit<'_, 'a>) {
+    let head = PathHead::of(compensated_path(&begun.path).unwrap_or(&begun.path));
+    let is_top = |step: &Step| head.is_some_and(|head| &*step.id == head.step_id);
+    let index = plan.steps.iter().position(is_top);
+    if let (Some(index), Some(step)) = (index, plan.step_at(&begun.path)) {
+        visit(index, &begun.path, step, &begun.node);
+    }
+}
 
 fn visit_all<'a>(
     index: usize,

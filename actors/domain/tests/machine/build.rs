@@ -1,8 +1,8 @@
 //! Short constructors of definitions. A function has the name of the step that calls it.
 
 use greenroom_domain::definition::{
-    Block, Body, Case, OnError, OnTimeout, Projection, RetryPolicy, StepDefinition, StepKind,
-    SuspendRule, WorkflowDefinition,
+    Block, Body, Case, Compensation, OnError, OnTimeout, Projection, RetryPolicy, StepDefinition,
+    StepKind, SuspendRule, WorkflowDefinition,
 };
 use serde_json::Value;
 
@@ -104,6 +104,17 @@ pub(crate) fn sleep_until(id: &str, until: &str) -> StepDefinition {
     StepDefinition::new(id, StepKind::SleepUntil { until: until.to_owned() })
 }
 
+/// Returns a compensation: a function, or the workflow `part`.
+pub(crate) fn compensation(name: &str, is_child: bool, attempts: u32) -> Compensation {
+    let kind = if is_child {
+        StepKind::Workflow { workflow: "part".to_owned(), input: None }
+    } else {
+        StepKind::Then { body: function(name) }
+    };
+    let retry = RetryPolicy { attempts, delay_ms: 100, ..RetryPolicy::default() };
+    Compensation { retry, ..Compensation::new(kind) }
+}
+
 /// Returns a step that runs its block for each item.
 pub(crate) fn for_each(
     id: &str,
@@ -191,9 +202,17 @@ pub(crate) trait Adorned: Sized {
     fn shows(self, schema: Value) -> Self;
     fn wants(self, schema: Value) -> Self;
     fn within(self, timeout_ms: u64) -> Self;
+    /// A compensation by the function `undo`, with one attempt.
+    fn undone(self) -> Self {
+        self.compensated(compensation("undo", false, 1))
+    }
+    fn compensated(self, compensation: Compensation) -> Self;
 }
 
 impl Adorned for StepDefinition {
+    fn compensated(self, compensation: Compensation) -> Self {
+        Self { compensate: Some(Box::new(compensation)), ..self }
+    }
     fn asking(self, rule: SuspendRule) -> Self {
         Self { suspend: Some(rule), ..self }
     }

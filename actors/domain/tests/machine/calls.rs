@@ -26,7 +26,8 @@ fn world(step: StepDefinition) -> World {
         .start(workflow(vec![map("first", 7), step]))
 }
 
-fn called(world: &World) -> Option<Result<Callee, String>> {
+/// Returns the call that the step at a path makes now.
+pub(crate) fn call_at(world: &World, path: &str) -> Option<Result<Callee, String>> {
     let limits = MachineLimits::default();
     let moment = Moment {
         now: world.now,
@@ -35,8 +36,12 @@ fn called(world: &World) -> Option<Result<Callee, String>> {
         limits: &limits,
         budget: &Budget::turn(),
     };
-    let call = world.machine.call("a", &moment);
+    let call = world.machine.call(path, &moment);
     call.map(|call| call.map(|call| call.callee))
+}
+
+fn called(world: &World) -> Option<Result<Callee, String>> {
+    call_at(world, "a")
 }
 
 #[test]

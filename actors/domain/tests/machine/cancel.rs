@@ -69,7 +69,7 @@ fn a_suspended_execution_is_cancelled_without_being_resumed() {
 
 #[test]
 fn an_ended_execution_cannot_be_cancelled() {
-    let cancel = || Command::Cancel { reason: "x".into(), by: None };
+    let cancel = || Command::Cancel { reason: "x".into(), by: None, compensate: false };
     for mut world in World::ended() {
         let status = world.status();
         assert_eq!(world.try_send(cancel()), Err(Refusal::Already(status)));

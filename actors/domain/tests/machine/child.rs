@@ -7,6 +7,7 @@ use greenroom_domain::ids::ExecutionId;
 use greenroom_domain::machine::{ChildStatus, EffectKind, Refusal};
 use greenroom_domain::state::Phase;
 use greenroom_domain::status::Status;
+use greenroom_domain::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::machine::build::{Adorned, all, child, child_with, map, race, run};
@@ -359,4 +360,26 @@ fn a_resume_names_the_suspension_that_it_ended() {
     world.report("p", 4, asks("one"));
     world.child_took("p", 7);
     assert_eq!(ended(&world), [Some("id of one".to_owned())]);
+}
+
+/// Returns one of six statuses of a child, for random reports.
+pub(crate) fn child_status(how: usize) -> ChildStatus {
+    match how {
+        0 => ChildStatus::Running,
+        1 => ChildStatus::Suspended {
+            id: Arc::from("1"),
+            reason: Arc::from("one"),
+            payload: None,
+            deadline: None,
+        },
+        2 => ChildStatus::Suspended {
+            id: Arc::from("2"),
+            reason: Arc::from("two"),
+            payload: Some(Arc::new(Value::Null)),
+            deadline: Some(Timestamp(9)),
+        },
+        3 => ChildStatus::Completed { result: Arc::new(json!("done")) },
+        4 => ChildStatus::Failed { error: Arc::from("boom"), class: None },
+        _ => ChildStatus::Cancelled { reason: Arc::from("enough") },
+    }
 }

@@ -253,7 +253,7 @@ fn costly_resume_data_is_put_off_or_refused() {
 fn a_cancel_is_never_put_off() {
     let mut world = world(2000, vec![map("a", SQUARE)]);
     assert!(world.machine.is_costly());
-    world.send(Command::Cancel { reason: Arc::from("enough"), by: None });
+    world.send(Command::Cancel { reason: Arc::from("enough"), by: None, compensate: false });
     assert_eq!(world.status(), Status::Cancelled);
 }
 

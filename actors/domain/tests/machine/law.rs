@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use greenroom_domain::event::events_of;
-use greenroom_domain::fact::{Fact, Recorded};
-use greenroom_domain::ids::{ExecutionId, StepPath};
+use greenroom_domain::fact::{AfterFailure, Fact, Recorded};
+use greenroom_domain::ids::{ExecutionId, StepPath, compensated_path};
 use greenroom_domain::time::Timestamp;
 
 /// Returns every child that was ever recorded, with the path of its step.
@@ -40,6 +40,9 @@ struct Law {
     attempts: BTreeMap<StepPath, u32>,
     finished: BTreeSet<StepPath>,
     waiting: BTreeSet<StepPath>,
+    /// Paths of the steps that have completed, in this order.
+    completed: Vec<StepPath>,
+    is_compensating: bool,
     /// Steps for which a replay supplied resume data.
     supplied: BTreeSet<StepPath>,
 }
@@ -66,7 +69,11 @@ impl Law {
                 self.starts(path, *attempt);
             }
             Fact::StepSlept { path, attempt, .. } => self.starts(path, *attempt),
-            Fact::StepCompleted { path, .. } | Fact::StepCancelled { path, .. } => self.ends(path),
+            Fact::StepCompleted { path, .. } => {
+                self.completed.push(Arc::clone(path));
+                self.ends(path);
+            }
+            Fact::StepCancelled { path, .. } => self.ends(path),
             Fact::StepReleased { .. } => {}
             Fact::StepSkipped { path } => {
                 assert!(!self.is_held, "{path} is skipped during a hold");
@@ -74,7 +81,9 @@ impl Law {
             }
             Fact::StepFailed { path, next, .. } => {
                 self.waiting.remove(path);
-                if !next.will_retry() {
+                let asks = *next == AfterFailure::Ask;
+                assert_eq!(asks, asks && compensated_path(path).is_some(), "{path} asks");
+                if !next.will_retry() && !asks {
                     self.ends(path);
                 }
             }
@@ -107,6 +116,10 @@ impl Law {
                 assert!(self.is_suspended && !self.is_held, "resumed without need");
                 self.is_suspended = false;
             }
+            Fact::CompensationStarted { .. } => {
+                assert!(!self.is_compensating, "compensated twice");
+                (self.is_compensating, self.is_held) = (true, false);
+            }
             Fact::WorkflowCompleted { .. } | Fact::WorkflowFailed { .. } => {
                 assert!(!self.is_held && !self.is_suspended, "ended while suspended");
                 self.has_ended = true;
@@ -117,6 +130,14 @@ impl Law {
 
     fn starts(&mut self, path: &StepPath, attempt: u32) {
         assert!(!self.is_held, "{path} starts during a hold");
+        let compensated = compensated_path(path);
+        assert_eq!(compensated.is_some(), self.is_compensating, "{path} starts out of turn");
+        if let Some(step) = compensated.filter(|_| attempt == 1) {
+            let newest = self.completed.iter().rposition(|it| &**it == step);
+            let at = newest.expect("only what completed is compensated");
+            // What completed after it has been compensated, or needs no compensation.
+            self.completed.truncate(at);
+        }
         assert!(!self.finished.contains(path), "{path} starts after its end");
         assert!(!self.waiting.contains(path), "{path} starts while it waits");
         let before = self.attempts.insert(Arc::clone(path), attempt);

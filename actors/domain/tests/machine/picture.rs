@@ -2,6 +2,7 @@
 
 use greenroom_domain::assignment::{AskRules, Assignee};
 use greenroom_domain::fact::{AfterFailure, Fact, Opening, Recorded, ResumedBy};
+use greenroom_domain::state::Outcome;
 use greenroom_domain::time::Timestamp;
 use greenroom_domain::usage::Usage;
 use serde_json::Value;
@@ -34,6 +35,7 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
                 AfterFailure::Retry { until } => {
                     format!("{path} fails: {error}{used}; again at {}", clock(until))
                 }
+                AfterFailure::Ask => format!("{path} fails: {error}{used}; asks next"),
                 AfterFailure::Continue { output } => {
                     format!("{path} fails: {error}{used}; continues with {output}")
                 }
@@ -71,12 +73,21 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
             format!("suspended at {}: {}", suspension.path, suspension.reason)
         }
         Fact::WorkflowResumed => "resumed".to_owned(),
+        Fact::CompensationStarted { outcome } => compensates(outcome),
         Fact::WorkflowCompleted { since: _, result } => format!("completed {result}"),
         Fact::WorkflowFailed { since: _, error, step_id, path: _, class: _ } => {
             let place = step_id.as_deref().map_or(String::new(), |id| format!(" at {id}"));
             format!("failed{place}: {error}")
         }
         Fact::WorkflowCancelled { since: _, reason } => format!("cancelled: {reason}"),
+    }
+}
+
+fn compensates(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Failed { error, .. } => format!("compensates after: {error}"),
+        Outcome::Cancelled { reason } => format!("compensates after cancel: {reason}"),
+        Outcome::Completed { .. } => "compensates after success".to_owned(),
     }
 }
 

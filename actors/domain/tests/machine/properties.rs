@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use greenroom_domain::failure::{AttemptFailure, ErrorKind};
+use greenroom_domain::ids::compensated_path;
 use greenroom_domain::machine::{
     ChildStatus, Command, Decision, EffectKind, Handled, Refusal, Resume, StepResult,
 };
@@ -14,10 +15,19 @@ use proptest::{collection, prop_assert, prop_assert_eq, prop_oneof, proptest, sa
 use serde_json::{Value, json};
 
 use crate::machine::build::workflow;
+use crate::machine::child::child_status;
+use crate::machine::compensated::{compensates, everything_is_compensated};
 use crate::machine::shapes::{build, shape};
 use crate::machine::world::{Setting, World};
 
-const DATA: [&str; 4] = ["null", "{\"ok\":true}", "7", "{\"ok\":1}"];
+const DATA: [&str; 6] = [
+    "null",
+    "{\"ok\":true}",
+    "7",
+    "{\"ok\":1}",
+    "{\"action\":\"retry\"}",
+    "{\"action\":\"skip\",\"output\":9}",
+];
 
 /// An event in the life of an execution. Indexes select among the possibilities of the moment.
 #[derive(Debug, Clone)]
@@ -210,10 +220,17 @@ impl Drama {
 
     fn cancels(&mut self) {
         let status = self.world.status();
-        let told = self.world.try_send(Command::Cancel { reason: Arc::from("enough"), by: None });
+        let was_compensating = self.world.machine.state().compensating.is_some();
+        let told = self.world.try_send(Command::Cancel {
+            reason: Arc::from("enough"),
+            by: None,
+            compensate: false,
+        });
         if status.is_terminal() {
             assert_eq!(told, Err(Refusal::Already(status)));
-        } else {
+        } else if told == Err(Refusal::Compensating) {
+            assert!(was_compensating, "a cancellation was refused");
+        } else if self.world.machine.state().compensating.is_none() {
             assert_eq!(self.world.status(), Status::Cancelled);
         }
     }
@@ -272,7 +289,10 @@ impl Drama {
                     assert!(status != Status::Suspended, "it was suspended");
                 }
                 Err(Refusal::UnknownStep(step)) => assert_eq!(step, "nobody"),
-                Err(Refusal::InvalidData(_)) => assert_ne!(DATA[1], data.to_string()),
+                Err(Refusal::InvalidData(_)) => {
+                    let compensates = self.world.machine.state().compensating.is_some();
+                    assert!(compensates || DATA[1] != data.to_string());
+                }
                 // Resumed before, or its deadline has passed during the pause.
                 Err(Refusal::StepNotSuspended(_)) => {
                     assert!(repeat > 0 || self.world.machine.state().hold.is_some());
@@ -290,6 +310,7 @@ impl Drama {
                 Err(
                     refusal @ (Refusal::Ambiguous { .. }
                     | Refusal::Already(_)
+                    | Refusal::Compensating
                     | Refusal::AsksOpen(_)),
                 ) => {
                     panic!("no reason to answer {refusal:?}")
@@ -352,7 +373,9 @@ impl Drama {
             return true;
         }
         if let Some(suspension) = waiting.first() {
-            self.world.send(answer(Some(&*suspension.path), json!({ "ok": true })));
+            let is_step = compensated_path(&suspension.path).is_none();
+            let data = if is_step { json!({ "ok": true }) } else { json!({ "action": "retry" }) };
+            self.world.send(answer(Some(&*suspension.path), data));
             return true;
         }
         let timer = self.world.timers.keys().next().cloned();
@@ -362,27 +385,6 @@ impl Drama {
 
 fn chosen<T>(things: &[T], which: sample::Index) -> Option<&T> {
     (!things.is_empty()).then(|| which.get(things))
-}
-
-fn child_status(how: usize) -> ChildStatus {
-    match how {
-        0 => ChildStatus::Running,
-        1 => ChildStatus::Suspended {
-            id: Arc::from("1"),
-            reason: Arc::from("one"),
-            payload: None,
-            deadline: None,
-        },
-        2 => ChildStatus::Suspended {
-            id: Arc::from("2"),
-            reason: Arc::from("two"),
-            payload: Some(Arc::new(Value::Null)),
-            deadline: Some(Timestamp(9)),
-        },
-        3 => ChildStatus::Completed { result: Arc::new(json!("done")) },
-        4 => ChildStatus::Failed { error: Arc::from("boom"), class: None },
-        _ => ChildStatus::Cancelled { reason: Arc::from("enough") },
-    }
 }
 
 /// `PROPTEST_CASES` overrides the number of cases.
@@ -404,9 +406,11 @@ proptest! {
     fn invariants_hold_and_every_execution_ends(
         shapes in collection::vec(shape(), 1..5),
         happenings in collection::vec(happening(), 0..40),
+        on_cancel in any::<bool>(),
         starts_without_functions in sample::select(vec![false, false, false, true]),
     ) {
-        let definition = workflow(build(shapes, &mut 0));
+        let mut definition = workflow(build(shapes, &mut 0));
+        definition.compensate_on_cancel = on_cancel && compensates(&definition.steps);
         let mut setting = Setting::default();
         if starts_without_functions {
             setting.missing = ["s1", "s3", "s4", "s7"].map(str::to_owned).into();
@@ -416,6 +420,7 @@ proptest! {
             drama.happens(happening);
         }
         prop_assert!(drama.goes_well(), "it makes no progress: {:#?}", drama.world.all_lines());
+        everything_is_compensated(&drama.world);
         let facts = drama.world.facts().len();
         drama.world.recover();
         prop_assert_eq!(drama.world.facts().len(), facts, "an ended execution recorded facts");

@@ -35,7 +35,7 @@ fn command(happening: &str) -> Command {
             result: StepResult::Completed(Arc::new(json!(5))),
             usage: None,
         },
-        "cancel" => Command::Cancel { reason: Arc::from("enough"), by: None },
+        "cancel" => Command::Cancel { reason: Arc::from("enough"), by: None, compensate: false },
         other => panic!("{other}"),
     }
 }

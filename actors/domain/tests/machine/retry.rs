@@ -205,7 +205,7 @@ fn retry_and_on_error_alone_can_read_the_error() {
         lints(&unknown, Callers::Any).into_iter().map(|it| (it.place, it.message)).collect();
     let place = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>();
     assert_eq!(found[0].0, place(&["steps", "a", "map"]));
-    assert!(found[0].1.contains("only `on_error` and `retry` have it"), "{found:?}");
+    assert!(found[0].1.contains("only `on_error`, `retry` and `compensate` have it"), "{found:?}");
     assert_eq!(found[1].0, place(&["steps", "b", "retry", "on"]));
     assert!(found[1].1.starts_with("`eror` is not in scope"), "{found:?}");
 

@@ -4,7 +4,7 @@ use greenroom_domain::definition::{
     OnError, OnTimeout, Projection, RetryPolicy, StepDefinition, SuspendRule,
 };
 use proptest::prelude::{Strategy, any};
-use proptest::{collection, option, prop_oneof};
+use proptest::{collection, option, prop_oneof, sample};
 use serde_json::{Value, json};
 
 use crate::machine::build::{self, Adorned};
@@ -32,6 +32,8 @@ pub(crate) struct Extras {
     wants_ok: bool,
     retry: Option<(u32, u64)>,
     on_error: usize,
+    /// Number of attempts of the compensation, and whether it is a child.
+    compensate: Option<(u32, bool)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -60,8 +62,16 @@ fn extras() -> impl Strategy<Value = Extras> {
     let deadline = option::of((1..500_u64, 0..ANSWERS.len()));
     let ask = (0..CONDITIONS.len(), 0..PAYLOADS.len(), deadline)
         .prop_map(|(when, payload, deadline)| Ask { when, payload, deadline });
-    (option::of(ask), any::<bool>(), option::of((1..4_u32, 0..300_u64)), 0..3_usize).prop_map(
-        |(suspend, wants_ok, retry, on_error)| Extras { suspend, wants_ok, retry, on_error },
+    let retry = option::of((1..4_u32, 0..300_u64));
+    let compensate = option::of((1..3_u32, sample::select(vec![false, false, true])));
+    (option::of(ask), any::<bool>(), retry, 0..3_usize, compensate).prop_map(
+        |(suspend, wants_ok, retry, on_error, compensate)| Extras {
+            suspend,
+            wants_ok,
+            retry,
+            on_error,
+            compensate,
+        },
     )
 }
 
@@ -156,7 +166,7 @@ fn on_error_of(choice: usize) -> OnError {
 }
 
 fn adorn(step: StepDefinition, extras: Extras) -> StepDefinition {
-    let Extras { suspend, wants_ok, retry, on_error } = extras;
+    let Extras { suspend, wants_ok, retry, on_error, compensate } = extras;
     let retry = retry.map(|(attempts, delay_ms)| RetryPolicy {
         attempts,
         delay_ms,
@@ -168,6 +178,8 @@ fn adorn(step: StepDefinition, extras: Extras) -> StepDefinition {
         resume_schema: wants_ok.then(ok_schema),
         retry,
         on_error: on_error_of(on_error),
+        compensate: compensate
+            .map(|(attempts, is_child)| Box::new(build::compensation("undo", is_child, attempts))),
         ..step
     }
 }

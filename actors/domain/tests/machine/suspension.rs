@@ -300,7 +300,7 @@ fn principals_of_pauses_resumes_and_cancels_are_recorded() {
     world.send(Command::Resume(Resume { data, by: by("lea"), ..Resume::default() }));
     world.finish("a", 1);
     assert_eq!(world.machine.node("b").unwrap().1.output().unwrap(), json!(["go", "lea"]).into());
-    world.send(Command::Cancel { reason: Arc::from("enough"), by: by("ann") });
+    world.send(Command::Cancel { reason: Arc::from("enough"), by: by("ann"), compensate: false });
     assert_eq!(world.machine.state().end.as_ref().unwrap().by, by("ann"));
     let called: Vec<_> = world.facts().iter().filter_map(|it| it.by.clone()).collect();
     assert_eq!(called.len(), 5, "held; lifted, resumed; c cancelled, cancelled");

@@ -337,7 +337,7 @@ impl World {
     }
 
     pub(crate) fn cancel(&mut self) -> Vec<String> {
-        self.send(Command::Cancel { reason: Arc::from("enough"), by: None })
+        self.send(Command::Cancel { reason: Arc::from("enough"), by: None, compensate: false })
     }
 
     /// Moves the clock to the timer of a node, and fires it.

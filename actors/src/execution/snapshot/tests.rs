@@ -9,7 +9,10 @@ use crate::domain::fact::{Parent, Replayed, Start, Suspension, Trace};
 use crate::domain::failure::{AttemptError, ErrorClass, ErrorKind};
 use crate::domain::ids::ExecutionId;
 use crate::domain::principal::Principal;
-use crate::domain::state::{Child, End, Hold, Node, Outcome, Phase, Resumed, Sequence, Wait};
+use crate::domain::state::{
+    BegunCompensation, Child, Compensating, End, Hold, Node, Outcome, Phase, Resumed, Sequence,
+    Wait,
+};
 use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{EntityType, TraceOrigin};
@@ -160,6 +163,7 @@ fn everything() -> State {
         holds: 2,
         announced: Status::Suspended,
         announced_suspension: Some(Arc::new(suspension)),
+        compensating: None,
         end: None,
         bytes: 7,
         memory: 24,
@@ -239,12 +243,33 @@ fn an_ended_execution_takes_no_snapshot() {
 /// reject them. Raise [`FORM`], and store what is written now under the new number.
 #[test]
 fn the_format_changes_with_its_version_only() {
-    let path = format!("{}/tests/forms/state-{FORM}.json", env!("CARGO_MANIFEST_DIR"));
-    let kept = std::fs::read_to_string(&path).unwrap_or_else(|_| "null".to_owned());
-    let written: Value = serde_json::from_slice(&write_snapshot(&everything()).unwrap()).unwrap();
-    let of_file: Value = serde_json::from_str(&kept).unwrap();
-    assert!(written == of_file, "raise FORM; {path} is to hold:\n{written:#}");
-    assert_eq!(read_snapshot(kept.as_bytes()), Some(everything()));
+    for (form, state) in [(FORM, everything()), (FORM_COMPENSATING, compensating())] {
+        let path = format!("{}/tests/forms/state-{form}.json", env!("CARGO_MANIFEST_DIR"));
+        let kept = std::fs::read_to_string(&path).unwrap_or_else(|_| "null".to_owned());
+        let written: Value = serde_json::from_slice(&write_snapshot(&state).unwrap()).unwrap();
+        let of_file: Value = serde_json::from_str(&kept).unwrap();
+        assert!(written == of_file, "raise {form}; {path} is to hold:\n{written:#}");
+        assert_eq!(read_snapshot(kept.as_bytes()), Some(state));
+    }
+}
+
+/// Returns a state with a compensation that has ended, one that asks, and one that is due.
+fn compensating() -> State {
+    let begun = |path: &str, phase| BegunCompensation { path: Arc::from(path), node: node(phase) };
+    let failed = Phase::Failed { error: Arc::from("no"), class: None, output: None };
+    State {
+        compensating: Some(Box::new(Compensating {
+            since: Timestamp(1016),
+            outcome: Outcome::Cancelled { reason: Arc::from("enough") },
+            by: Some(ann()),
+            due: vec![Arc::from("a")],
+            begun: vec![
+                begun("c:compensate", Phase::Completed { output: value(json!(null)) }),
+                begun("each[0]/b:compensate", failed),
+            ],
+        })),
+        ..everything()
+    }
 }
 
 #[test]
@@ -255,7 +280,7 @@ fn a_snapshot_of_another_version_is_ignored() {
         assert_ne!(other, written);
         other
     };
-    let (older, newer) = (of_form(FORM - 1), of_form(FORM + 1));
+    let (older, newer) = (of_form(FORM - 1), of_form(FORM_COMPENSATING + 1));
     let bare = serde_json::to_string(&fresh()).unwrap();
     let truncated = &written[..written.len() - 1];
     let empty = format!("{{\"form\":{FORM},\"state\":{{}}}}");

@@ -8,7 +8,7 @@ mod workflow;
 
 use serde_json::Value;
 
-use crate::domain::ids::step_id_of;
+use crate::domain::ids::{compensated_path, step_id_of};
 
 use super::{Owner, Span, SpanKind, SpanWork};
 
@@ -51,6 +51,9 @@ impl Span {
         let (_, entity) = self.owner.entity();
         match &self.work {
             SpanWork::Workflow { .. } => format!("invoke_workflow {entity}"),
+            SpanWork::Step { path, .. } if compensated_path(path).is_some() => {
+                format!("compensate {}", step_id_of(path))
+            }
             SpanWork::Step { path, .. } => format!("step {}", step_id_of(path)),
             SpanWork::Wait { path: Some(path), .. } => format!("wait {}", step_id_of(path)),
             SpanWork::Wait { path: None, .. } => "wait".to_owned(),

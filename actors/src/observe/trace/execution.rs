@@ -185,7 +185,8 @@ impl<'a> OpenSpans<'a> {
             | Fact::ChildSuspended { .. }
             | Fact::ChildResumed { .. }
             | Fact::WorkflowSuspended { .. }
-            | Fact::WorkflowResumed => {}
+            | Fact::WorkflowResumed
+            | Fact::CompensationStarted { .. } => {}
         }
     }
 

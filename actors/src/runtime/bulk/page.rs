@@ -325,7 +325,9 @@ impl Runtime {
 fn controlled<T>(result: Result<T, ControlError>) -> Result<Acted, Unavailable> {
     match result {
         Ok(_) => Ok(Acted::Done(None)),
-        Err(ControlError::NotFound | ControlError::Already(_)) => Ok(Acted::Skipped),
+        Err(ControlError::NotFound | ControlError::Already(_) | ControlError::Compensating) => {
+            Ok(Acted::Skipped)
+        }
         Err(ControlError::Unavailable(why)) => Err(why),
     }
 }

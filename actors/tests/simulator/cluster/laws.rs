@@ -49,7 +49,7 @@ impl Asked {
         match error {
             ControlError::NotFound => self.finds_nothing(),
             ControlError::Already(status) => self.was(|it| it == *status, error),
-            ControlError::Unavailable(_) => {}
+            ControlError::Compensating | ControlError::Unavailable(_) => {}
         }
     }
 

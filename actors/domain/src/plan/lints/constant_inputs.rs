@@ -46,23 +46,30 @@ pub fn constant_inputs(definition: &WorkflowDefinition) -> Vec<ConstantInput> {
 
 fn collect(steps: &[StepDefinition], found: &mut Vec<ConstantInput>) {
     for step in steps {
-        let input = if let StepKind::Workflow { workflow, input: Some(input) } = &step.kind {
-            Some((Callee::Workflow, "input", workflow, input))
-        } else if let Some(Body::Tool { tool, args: Some(args) }) = step.kind.body() {
-            Some((Callee::Tool, "args", tool, args))
-        } else {
-            None
-        };
-        if let Some((callee, key, name, projection)) = input
-            && let Some(value) = known(projection)
-        {
-            let place = place_of(step).into_iter().chain([key.to_owned()]).collect();
-            found.push(ConstantInput { place, callee, name: name.clone(), value });
+        found.extend(of_kind(&step.kind, place_of(step)));
+        if let Some(compensation) = &step.compensate {
+            let mut place = place_of(step);
+            place.push("compensate".to_owned());
+            found.extend(of_kind(&compensation.kind, place));
         }
         for block in step.kind.blocks() {
             collect(&block.steps, found);
         }
     }
+}
+
+fn of_kind(kind: &StepKind, mut place: Vec<String>) -> Option<ConstantInput> {
+    let (callee, key, name, projection) =
+        if let StepKind::Workflow { workflow, input: Some(input) } = kind {
+            (Callee::Workflow, "input", workflow, input)
+        } else if let Some(Body::Tool { tool, args: Some(args) }) = kind.body() {
+            (Callee::Tool, "args", tool, args)
+        } else {
+            return None;
+        };
+    let value = known(projection)?;
+    place.push(key.to_owned());
+    Some(ConstantInput { place, callee, name: name.clone(), value })
 }
 
 fn known(projection: &Projection) -> Option<Known> {

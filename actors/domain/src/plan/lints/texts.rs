@@ -56,6 +56,19 @@ pub(super) fn of_step(step: &StepDefinition) -> Vec<Text<'_>> {
     texts.found
 }
 
+/// Returns those of a step's compensation.
+pub(super) fn of_compensation(step: &StepDefinition) -> Vec<Text<'_>> {
+    let Some(compensation) = &step.compensate else { return Vec::new() };
+    let mut texts = Texts::new(Timing::AfterFailure);
+    texts.expression(&["retry", "on"], compensation.retry.on.as_deref());
+    texts.expression(&["retry", "never"], compensation.retry.never.as_deref());
+    texts.kind(&compensation.kind);
+    for text in &mut texts.found {
+        text.keys.insert(0, "compensate".to_owned());
+    }
+    texts.found
+}
+
 struct Texts<'d> {
     found: Vec<Text<'d>>,
     timing: Timing,

@@ -1,0 +1,96 @@
+//! Compensation of an execution that is about to end: what is due, and what has begun.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{StepPath, compensated_path, compensation_path};
+use crate::plan::{Plan, Step};
+use crate::principal::Principal;
+use crate::state::node::{Node, Phase, Sequence};
+use crate::state::{Outcome, State};
+use crate::time::Timestamp;
+
+/// Compensation of an execution. One step after the other is compensated, the newest first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Compensating {
+    pub since: Timestamp,
+    /// The end that is recorded once everything is compensated.
+    pub outcome: Outcome,
+    /// Principal of a cancellation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Arc<Principal>>,
+    /// Paths of the steps whose compensations have not begun; the last one is the next.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub due: Vec<StepPath>,
+    /// Compensations that have begun, in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub begun: Vec<BegunCompensation>,
+}
+
+/// A compensation that has begun.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BegunCompensation {
+    /// Path of the compensation itself.
+    pub path: StepPath,
+    pub node: Node,
+}
+
+impl Compensating {
+    /// Returns the newest compensation, unless it has ended. One that failed has not: it asks.
+    pub fn current(&self) -> Option<&BegunCompensation> {
+        self.begun.last().filter(|newest| newest.is_open())
+    }
+
+    pub(super) fn node(&self, path: &str) -> Option<&Node> {
+        self.begun.iter().rev().find(|begun| &*begun.path == path).map(|begun| &begun.node)
+    }
+
+    /// Returns the node of a compensation. The next one that is due begins with its first fact.
+    pub(super) fn node_mut(
+        &mut self,
+        (plan, root): (&Plan, &Sequence),
+        path: &str,
+        at: Timestamp,
+    ) -> Option<&mut Node> {
+        if self.due.last().is_some_and(|due| Some(&**due) == compensated_path(path)) {
+            let step = self.due.pop()?;
+            let output = root.node_at(&plan.steps, &step)?.1.output()?;
+            let node = Node::new(output, at);
+            self.begun.push(BegunCompensation { path: compensation_path(&step), node });
+        }
+        let found = self.begun.iter_mut().rev().find(|begun| &*begun.path == path);
+        found.map(|begun| &mut begun.node)
+    }
+}
+
+impl BegunCompensation {
+    fn is_open(&self) -> bool {
+        self.node.is_live() || self.has_failed()
+    }
+
+    /// Returns true if its last attempt failed and no person was asked yet.
+    pub fn has_failed(&self) -> bool {
+        matches!(self.node.phase, Phase::Failed { .. })
+    }
+}
+
+impl State {
+    /// Returns the paths of all completed steps with a compensation, the newest last.
+    pub(crate) fn compensable(&self, plan: &Plan) -> Vec<StepPath> {
+        let mut found = Vec::new();
+        if plan.compensates {
+            self.each_step_node(plan, &mut |_, path, step, node| {
+                if is_compensable(step, node) {
+                    found.push((node.ended_order, StepPath::from(path)));
+                }
+            });
+        }
+        found.sort_unstable_by_key(|(order, _)| *order);
+        found.into_iter().map(|(_, path)| path).collect()
+    }
+}
+
+fn is_compensable(step: &Step, node: &Node) -> bool {
+    step.compensate.is_some() && matches!(node.phase, Phase::Completed { .. })
+}
