@@ -40,8 +40,7 @@ use self::exporting::Telemetry;
 pub(crate) use self::exporting::Variables;
 use self::reloading::{ReloadContext, Reloading};
 pub(crate) use self::running::{StopsOn, StoreLost};
-pub(crate) use self::signals::outlive_early_hangups;
-use self::signals::outlive_file_size_limit;
+use self::signals::{outlive_early_hangups, outlive_file_size_limit};
 use self::store::Opened;
 #[cfg(feature = "postgres")]
 pub(crate) use self::store::open_nodes;
@@ -100,6 +99,9 @@ pub(crate) fn run(
     telemetry::logs::install(&options, &secrets);
     capacity::ensure(&config, workers(&config))?;
     block_on(async move {
+        if stops_on == StopsOn::Signals {
+            outlive_early_hangups()?;
+        }
         let application = Application::build(config, registered).await?;
         begun(application.handle());
         Box::pin(application.run_until(stops_on)).await

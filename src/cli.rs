@@ -118,8 +118,12 @@ impl Command {
 impl Arguments {
     /// Returns an option that overrides the configuration, which only a server has.
     fn overriding(&self) -> Option<&'static str> {
-        let host = self.host.as_ref().map(|_| "--host");
-        host.or_else(|| self.port.map(|_| "--port"))
+        let given = [
+            ("--config", self.config.is_some()),
+            ("--host", self.host.is_some()),
+            ("--port", self.port.is_some()),
+        ];
+        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
     }
 
     fn config_file(&self) -> &Path {
@@ -206,10 +210,6 @@ fn stray_file(refusal: &clap::Error) -> Option<&str> {
 }
 
 fn serve(arguments: &Arguments, screen: &mut dyn Write) -> ExitCode {
-    if let Err(error) = app::outlive_early_hangups() {
-        print(screen, &[format!("greenroom: {error}")]);
-        return ExitCode::FAILURE;
-    }
     let config = match load_or_examples(arguments) {
         Ok((config, are_examples)) => {
             if are_examples {

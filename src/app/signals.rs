@@ -39,12 +39,11 @@ impl Signals {
     }
 }
 
-/// Ignores SIGHUP until it is listened to: one that asks for a reload would end a process that is
-/// about to read its configuration anyway.
-pub(crate) fn outlive_early_hangups() -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    // the handler stays after the stream and its runtime are dropped
-    runtime.block_on(async { signal(SignalKind::hangup()).map(drop) })
+/// Ignores SIGHUP until it is listened to: one that asks for a reload would end a server that opens
+/// its store. Call from within a runtime.
+pub(super) fn outlive_early_hangups() -> io::Result<()> {
+    // the handler stays after the stream is dropped
+    signal(SignalKind::hangup()).map(drop)
 }
 
 /// Makes a write beyond the file size limit (`ulimit -f`) fail as on a full disk, instead of ending

@@ -95,7 +95,8 @@ pub(super) fn complete(arguments: &[OsString]) -> bool {
 /// Runs a command. Prints its result to stdout, problems to stderr.
 pub(super) fn run(command: &Command, leading: &Leading) -> ExitCode {
     let options = command.options().map(|options| options.behind(leading)).unwrap_or_default();
-    finish(start(command, &options), options.form())
+    let done = start(command, &options);
+    finish(done.map_err(|failure| failure.addressed(&options.addressing())), options.form())
 }
 
 /// Refuses a command because of an option of the server.

@@ -40,8 +40,11 @@ pub(super) fn init(Options { folder }: &Options) -> Result<Vec<String>, String> 
     })?;
     schema::write(&described).inspect_err(|_| drop(fs::remove_file(&file)))?;
     let enter = (folder != Path::new(".")).then(|| format!("  cd {}", shown(folder)));
-    let next =
-        ["  greenroom check    finds mistakes in it", "  greenroom          starts the server"];
+    let next = [
+        "  greenroom dev      serves it while you write, and prints what to try",
+        "  greenroom check    finds mistakes in it",
+        "  greenroom          starts the server",
+    ];
     let lines = [format!("{}: an agent, a tool and a workflow. Next:", shown(&file))];
     Ok(lines.into_iter().chain(enter).chain(next.map(str::to_owned)).collect())
 }

@@ -13,8 +13,10 @@ use super::texts::TextScope;
 
 /// Returns the names that templates and expressions of an agent can read.
 pub(crate) fn in_scope() -> TextScope {
-    TextScope::of(&["context", "user"])
+    TextScope::of(&SCOPE)
 }
+
+const SCOPE: [&str; 2] = ["context", "user"];
 
 /// Upper bound of `max_steps`; larger values are rejected.
 const STEPS_MAX: i64 = 1000;
@@ -77,7 +79,10 @@ fn model(entry: &Entry<'_>, references: &mut Vec<Reference>) -> Option<Choice<St
 /// Reads an array of names, or an expression that returns one.
 fn tools(entry: &Entry<'_>, references: &mut Vec<Reference>) -> Option<Choice<Vec<String>>> {
     match entry.value {
-        DeValue::String(_) => {
+        DeValue::String(text) => {
+            if let Some(name) = lone_name(text) {
+                return entry.refuse(format!("is one name; write the array tools = [\"{name}\"]"));
+            }
             in_scope().expression(entry);
             entry.text().map(Choice::Source)
         }
@@ -86,6 +91,20 @@ fn tools(entry: &Entry<'_>, references: &mut Vec<Reference>) -> Option<Choice<Ve
             "must be an array of names of tools, or an expression in a string that returns one",
         ),
     }
+}
+
+/// Returns the name of a tool that was written without an array, also as a string in an expression.
+fn lone_name(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let literal = ['\'', '"'].into_iter().find_map(|quote| {
+        let inner = text.strip_prefix(quote)?.strip_suffix(quote)?;
+        (!inner.contains(quote)).then_some(inner)
+    });
+    // a path such as `context.tools` is an expression
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let is_bare = !text.is_empty() && !SCOPE.contains(&text) && text.chars().all(is_name);
+    let has_letters = text.contains(|c: char| c.is_ascii_alphabetic());
+    literal.or_else(|| (is_bare && has_letters).then_some(text))
 }
 
 fn sub_agents(id: &str, entry: &Entry<'_>, references: &mut Vec<Reference>) -> Vec<String> {

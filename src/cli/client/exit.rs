@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::text::{compact, plain, shortened};
+use super::text::{addressed, compact, plain, shortened};
 
 /// Most characters of a message that are shown: a server may send any text.
 const MESSAGE_CHARS_MAX: usize = 4_000;
@@ -113,6 +113,15 @@ impl Failure {
     #[must_use]
     pub(super) fn of_request(self, request_id: Option<String>) -> Self {
         Self { request_id, ..self }
+    }
+
+    /// Adds options to the commands of the advice.
+    #[must_use]
+    pub(super) fn addressed(mut self, options: &str) -> Self {
+        for advice in &mut self.advice {
+            *advice = addressed(advice, options).into_owned();
+        }
+        self
     }
 
     /// Marks a failure that the same request may not have a moment later.

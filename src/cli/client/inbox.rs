@@ -10,7 +10,7 @@ use super::complete;
 use super::exit::{Exit, Failure, quoted};
 use super::follow::{Located, follow};
 use super::problems::all_of;
-use super::screen::{fields, note};
+use super::screen::fields;
 use super::session::{Session, json_of, put_text};
 use super::show::Show;
 use super::text::{cell, compact, items, plain, text};
@@ -127,7 +127,7 @@ pub(super) async fn run(session: &Session, action: &Action) -> Result<Exit, Fail
         Action::Show { id } => session.api.data(Call::get(&["inbox", id])).await?,
         Action::Answer(answer) => {
             let ask = give(session, answer).await?;
-            session.screen.value(&ask, lines_of)?;
+            session.screen.value(&ask, |ask| lines_of(ask, &session.addressing))?;
             tell_outcome(session, &ask["of"]).await;
             return Ok(Exit::Ok);
         }
@@ -136,7 +136,7 @@ pub(super) async fn run(session: &Session, action: &Action) -> Result<Exit, Fail
         }
         Action::Release(by) => change(session, by, "release", json!({})).await?,
     };
-    session.screen.value(&ask, lines_of)?;
+    session.screen.value(&ask, |ask| lines_of(ask, &session.addressing))?;
     Ok(Exit::Ok)
 }
 
@@ -200,7 +200,7 @@ async fn tell_outcome(session: &Session, of: &Value) {
     let (workflow, id) = (text(step, "workflowId"), text(step, "executionId"));
     if workflow.is_empty() {
         let (agent, generation) = (quoted(text(of, "agentId")), quoted(text(of, "generationId")));
-        return note(&format!("it continues: greenroom agents watch {agent} {generation}"));
+        return session.note(&format!("it continues: greenroom agents watch {agent} {generation}"));
     }
     let at = Located { workflow: workflow.to_owned(), id: id.to_owned() };
     let Ok(state) = at.state(&session.api).await else { return };
@@ -216,7 +216,7 @@ async fn tell_outcome(session: &Session, of: &Value) {
         "completed" => format!("show {id}"),
         _ => format!("why {id}"),
     };
-    note(&format!("{workflow} {id} is {status}: greenroom executions {more}"));
+    session.note(&format!("{workflow} {id} is {status}: greenroom executions {more}"));
 }
 
 async fn change(
@@ -240,7 +240,7 @@ fn of_caller(by: &Claimant, mut body: Value) -> Value {
 }
 
 /// Shows an ask for people.
-fn lines_of(ask: &Value) -> Vec<String> {
+fn lines_of(ask: &Value, addressing: &str) -> Vec<String> {
     let to: Vec<_> = items(ask, "to").iter().map(cell).collect();
     let present = |key: &str| match &ask[key] {
         Value::Null => String::new(),
@@ -267,7 +267,7 @@ fn lines_of(ask: &Value) -> Vec<String> {
         let id = plain(&quoted(text(ask, "askId")));
         let how = how_to_answer(text(ask, "kind"), &ask["schema"]);
         lines.push(String::new());
-        lines.push(format!("to answer: greenroom inbox answer {id} {how}"));
+        lines.push(format!("to answer: greenroom{addressing} inbox answer {id} {how}"));
     }
     lines
 }
@@ -283,7 +283,7 @@ mod tests {
             "of": { "workflowId": "w", "executionId": "e", "path": "a/b" }, "claimedBy": null,
             "payload": { "n": 1 }, "schema": null,
         });
-        let lines = lines_of(&ask);
+        let lines = lines_of(&ask, "");
         assert_eq!(lines[3..5], ["of             e a/b", "reason         yes?\\u{1b}"]);
         assert_eq!(lines[5], "shows          {\"n\":1}");
         assert!(lines.last().unwrap().ends_with("greenroom inbox answer ask_1 --data JSON"));

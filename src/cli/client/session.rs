@@ -10,19 +10,26 @@ use super::api::{Api, Call};
 use super::exit::{Exit, Failure};
 use super::screen::Screen;
 use super::settings::{Options, Target};
-use super::text::{items, text};
+use super::text::{addressed, items, text};
 
 /// Server and screen of a command.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) api: Api,
     pub(super) screen: Screen,
+    /// Options with which another command calls the same server; see [`Options::addressing`].
+    pub(super) addressing: String,
 }
 
 impl Session {
     pub(super) fn open(options: &Options) -> Result<Self, Failure> {
         let api = Api::new(Target::of(options)?)?;
-        Ok(Self { api, screen: Screen::new(options.form()) })
+        Ok(Self { api, screen: Screen::new(options.form()), addressing: options.addressing() })
+    }
+
+    /// Writes a note with a command that calls the same server.
+    pub(super) fn note(&self, line: &str) {
+        super::screen::note(&addressed(line, &self.addressing));
     }
 
     /// Reads pages of a list until there are `limit` items. `page_max` is the largest page.

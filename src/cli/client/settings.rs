@@ -69,6 +69,19 @@ impl Options {
         }
     }
 
+    /// Returns the options with which another command calls the same server, with a space before
+    /// them; empty if it needs none.
+    pub(super) fn addressing(&self) -> String {
+        match (&self.server, &self.profile) {
+            (Some(server), Some(profile)) => {
+                format!(" --server {} --profile {}", quoted(server), quoted(profile))
+            }
+            (Some(server), None) => format!(" --server {}", quoted(server)),
+            (None, Some(profile)) => format!(" --profile {}", quoted(profile)),
+            (None, None) => String::new(),
+        }
+    }
+
     /// Returns the form of the output.
     pub(super) fn form(&self) -> Form {
         self.output.unwrap_or_default()

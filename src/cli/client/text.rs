@@ -16,6 +16,23 @@ pub(super) fn plain_lines(text: &str) -> String {
     escaped(&text.replace("\r\n", "\n"), |c| c == '\n' || c == '\t')
 }
 
+/// Adds options to the commands of a client in an advice, behind `greenroom`: they call the server
+/// that this one has called.
+pub(super) fn addressed<'a>(advice: &'a str, options: &str) -> Cow<'a, str> {
+    const COMMANDS: [&str; 6] = ["workflows", "executions", "inbox", "agents", "tools", "traces"];
+    if options.is_empty() {
+        return Cow::Borrowed(advice);
+    }
+    COMMANDS.into_iter().fold(Cow::Borrowed(advice), |advice, command| {
+        let bare = format!("greenroom {command} ");
+        if advice.contains(&bare) {
+            Cow::Owned(advice.replace(&bare, &format!("greenroom{options} {command} ")))
+        } else {
+            advice
+        }
+    })
+}
+
 /// Returns the begin of a text, and how much of it is left out.
 pub(super) fn shortened(text: &str, chars_max: usize) -> Cow<'_, str> {
     match text.char_indices().nth(chars_max) {

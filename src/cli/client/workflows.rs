@@ -10,7 +10,7 @@ use super::exit::{Exit, Failure, quoted};
 use super::follow::{Located, begun, conclude, follow, report};
 use super::graph::{Format, draw};
 use super::problems::all_of;
-use super::screen::{Form, fields, note};
+use super::screen::{Form, fields};
 use super::session::{Session, attended, duration_of, json_of, put_text};
 use super::show::Show;
 use super::text::{cell, compact, items, plain, text};
@@ -140,7 +140,7 @@ async fn execute(session: &Session, options: &Run) -> Result<Exit, Failure> {
     if options.detach {
         let started = json!({ "executionId": at.id, "workflowId": at.workflow });
         screen.value(&started, |_| vec![plain(&at.id)])?;
-        note(&format!("it runs: greenroom executions watch {}", quoted(&at.id)));
+        session.note(&format!("it runs: greenroom executions watch {}", quoted(&at.id)));
         return Ok(Exit::Ok);
     }
     let mut show = if options.watch { Show::on(*screen) } else { Show::Nothing };

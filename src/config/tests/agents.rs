@@ -50,6 +50,14 @@ fn mistakes_in_agents() {
              `[`",
         ),
         (
+            "tools = \"price-of\"",
+            "5:9: agents.a.tools: is one name; write the array tools = [\"price-of\"]",
+        ),
+        (
+            "tools = \"'price_of'\"",
+            "5:9: agents.a.tools: is one name; write the array tools = [\"price_of\"]",
+        ),
+        (
             "tools = 3",
             "5:9: agents.a.tools: must be an array of names of tools, or an expression in a \
              string that returns one",

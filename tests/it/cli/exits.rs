@@ -30,6 +30,7 @@ const FAILURES: &[(&[&str], i32, &[&str])] = &[
     ),
     (&["workflows", "list", "--server", "nonsense"], 2, &["must be a URL"]),
     (&["workflows", "list", "--port", "1"], 2, &["--port is for the server", "--server"]),
+    (&["workflows", "list", "--config", "no.toml"], 2, &["--config is for the server", "--server"]),
     (&["workflows", "lst"], 2, &["similar subcommand exists: 'list'"]),
     (&["workflows", "show", "ad"], 3, &["Workflow ad not found\n  did you mean add?\n  request "]),
     (&["workflows", "run", "approvl"], 3, &["did you mean approval?", "\n  request "]),
@@ -109,6 +110,30 @@ fn failures_are_json_for_programs() {
     let usage = seat.run(&["-o", "jsonl", "workflows", "run", "add", "-i", "{n}"]);
     assert!(usage.stderr.starts_with("{\"error\":{\"message\":\"--input: not JSON: "), "{usage:?}");
     assert!(usage.stderr.ends_with(",\"exitCode\":2}}\n"), "{usage:?}");
+}
+
+#[test]
+fn advised_commands_call_the_same_server() {
+    let seat = Seat::new();
+    let url = seat.url();
+    let away = |arguments: &[&str]| {
+        let mut command = seat.command(arguments);
+        command.env("GREENROOM_SERVER", "http://127.0.0.1:1");
+        seat.end(command)
+    };
+    let run = ["workflows", "run", "approval", "-i", "{\"who\":\"bob\"}", "--execution-id", "e-1"];
+    let waits = away(&[&run[..], &["--server", &url]].concat());
+    let advised = format!("answer: greenroom --server {url} inbox answer ask_");
+    assert!(waits.stderr.contains(&advised), "{waits:?}");
+    assert!(waits.stderr.contains(&format!("greenroom --server {url} executions watch e-1")));
+    let why = away(&["executions", "why", "e-1", "--server", &url]);
+    assert!(why.stdout.contains(&format!("greenroom --server {url} inbox show ask_")), "{why:?}");
+    let command = advised.split_once("greenroom ").unwrap().1;
+    let ask = waits.stderr.split_once("inbox answer ").unwrap().1;
+    let ask = ask.split_whitespace().next().unwrap();
+    let advised: Vec<_> = command.split(' ').filter(|word| !word.starts_with("ask_")).collect();
+    let answered = away(&[&advised[..], &[ask, "--approve"]].concat());
+    assert_eq!(answered.code, 0, "{answered:?}");
 }
 
 #[test]

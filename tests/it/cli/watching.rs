@@ -36,7 +36,7 @@ fn an_input_that_never_ends_can_be_left() {
     let seat = Seat::new();
     let pipe = seat.path("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    for (input, name) in [("-", "TERM"), ("-", "INT"), ("@pipe", "HUP")] {
+    for (input, name) in [("-", "TERM"), ("-", "INT"), ("@pipe", "TERM")] {
         let mut command = seat.command(&["workflows", "run", "add", "--input", input]);
         let child = seat.spawn(command.stdin(Stdio::piped()));
         signal(&child, name);

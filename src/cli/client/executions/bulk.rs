@@ -147,7 +147,7 @@ pub(super) async fn run(session: &Session, options: &Bulk) -> Result<Exit, Failu
     if options.detach {
         let started = json!({ "executionId": at.id, "workflowId": at.workflow });
         session.screen.value(&started, |_| vec![plain(&at.id)])?;
-        note(&format!("it runs: greenroom executions watch {}", quoted(&at.id)));
+        session.note(&format!("it runs: greenroom executions watch {}", quoted(&at.id)));
         return Ok(Exit::Ok);
     }
     let mut show = if options.watch { Show::on(session.screen) } else { Show::Nothing };

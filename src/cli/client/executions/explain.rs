@@ -43,26 +43,26 @@ pub(super) async fn events(
 pub(super) async fn why(session: &Session, which: &Which) -> Result<Exit, Failure> {
     let at = find::locate(&session.api, which).await?;
     let why = session.api.data(Call::get(&at.path("why"))).await?;
-    session.screen.value(&why, |why| lines_of(&session.screen, why))?;
+    session.screen.value(&why, |why| lines_of(&session.screen, why, &session.addressing))?;
     Ok(Exit::Ok)
 }
 
-fn lines_of(screen: &Screen, why: &Value) -> Vec<String> {
+fn lines_of(screen: &Screen, why: &Value, addressing: &str) -> Vec<String> {
     let (workflow, id) = (text(why, "workflowId"), text(why, "executionId"));
     let status = text(why, "status");
     let status = painted(screen, status, status);
     let mut lines = vec![format!("{} {} is {status}", plain(workflow), plain(id))];
     for awaited in items(why, "waitsFor") {
         lines.push(String::new());
-        wait(awaited, &mut lines);
+        wait(awaited, addressing, &mut lines);
     }
     if !why["ended"].is_null() {
-        end(&why["ended"], id, &mut lines);
+        end(&why["ended"], id, addressing, &mut lines);
     }
     lines
 }
 
-fn wait(awaited: &Value, lines: &mut Vec<String>) {
+fn wait(awaited: &Value, addressing: &str, lines: &mut Vec<String>) {
     lines.push(plain(text(awaited, "message")));
     let mut field = |name: &str, value: &str| {
         if !value.is_empty() {
@@ -77,14 +77,15 @@ fn wait(awaited: &Value, lines: &mut Vec<String>) {
         field("shows", &compact(&awaited["payload"]));
     }
     for ask in items(awaited, "asks") {
-        field("ask", &format!("greenroom inbox show {}", quoted(text(ask, "askId"))));
+        let id = quoted(text(ask, "askId"));
+        field("ask", &format!("greenroom{addressing} inbox show {id}"));
     }
     for mover in items(awaited, "movedBy") {
         field("moves", &format!("{}: {}", text(mover, "by"), text(mover, "how")));
     }
 }
 
-fn end(ended: &Value, id: &str, lines: &mut Vec<String>) {
+fn end(ended: &Value, id: &str, addressing: &str, lines: &mut Vec<String>) {
     lines.push(plain(&format!("{}  {}", text(ended, "at"), text(ended, "message"))));
     for error in items(ended, "errors") {
         let attempt = format!("attempt {} at {}", error["attempt"], text(error, "at"));
@@ -94,7 +95,8 @@ fn end(ended: &Value, id: &str, lines: &mut Vec<String>) {
     if let Some(last) = steps.last() {
         let id = plain(&quoted(id));
         lines.push(format!("replay from {}:", steps.join(", ")));
-        lines.push(format!("  greenroom executions replay {id} --step {}", quoted(last)));
+        let last = quoted(last);
+        lines.push(format!("  greenroom{addressing} executions replay {id} --step {last}"));
     }
 }
 
@@ -125,7 +127,7 @@ mod tests {
             "  moves   resume: a resume with the requested data",
         ];
         let screen = Screen::plain(Form::Table);
-        assert_eq!(lines_of(&screen, &why), expected);
+        assert_eq!(lines_of(&screen, &why, ""), expected);
         let why = json!({
             "executionId": "e-1", "workflowId": "w", "status": "error", "waitsFor": [], "ended": {
                 "at": "T", "message": "failed at b: no", "replayFrom": ["a", "b"],
@@ -139,6 +141,6 @@ mod tests {
             "replay from a, b:",
             "  greenroom executions replay e-1 --step b",
         ];
-        assert_eq!(lines_of(&screen, &why), expected);
+        assert_eq!(lines_of(&screen, &why, ""), expected);
     }
 }
