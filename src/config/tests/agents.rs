@@ -37,6 +37,18 @@ fn all_keys_of_an_agent_are_read() {
 }
 
 #[test]
+fn one_tool_without_an_array_is_refused_with_the_array() {
+    for written in ["price-of", "'price_of'", "x"] {
+        let text = format!("{MODEL}[agents.a]\nmodel = \"m\"\ntools = \"{written}\"\n");
+        let name = written.trim_matches('\'');
+        let says = format!(
+            "c.toml:5:9: agents.a.tools: is one name; write the array tools = [\"{name}\"]"
+        );
+        refused(&[(&text, &[&says])]);
+    }
+}
+
+#[test]
 fn mistakes_in_agents() {
     for (line, expected) in [
         ("tools = [\"x\"]", "5:10: agents.a.tools[0]: tool x is not configured"),
@@ -48,14 +60,6 @@ fn mistakes_in_agents() {
             "tools = \"[\"",
             "5:9: agents.a.tools: syntax error: unexpected end of input, expected expression in \
              `[`",
-        ),
-        (
-            "tools = \"price-of\"",
-            "5:9: agents.a.tools: is one name; write the array tools = [\"price-of\"]",
-        ),
-        (
-            "tools = \"'price_of'\"",
-            "5:9: agents.a.tools: is one name; write the array tools = [\"price_of\"]",
         ),
         (
             "tools = 3",
