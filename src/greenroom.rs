@@ -268,7 +268,7 @@ impl Greenroom {
     /// use greenroom::Greenroom;
     /// use serde_json::json;
     ///
-    /// #[tokio::main]
+    /// #[tokio::main(flavor = "current_thread")]
     /// async fn main() -> Result<(), Box<dyn std::error::Error>> {
     ///     let server = Greenroom::from_config("config.toml")?.start().await?;
     ///     let run = server.handle().start("expense-approval", &json!({ "amount": 12 })).await?;
