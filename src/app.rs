@@ -46,6 +46,7 @@ use self::store::Opened;
 pub(crate) use self::store::open_nodes;
 pub(crate) use self::store::{back_up, copy_store, outline as outline_of_store, restore};
 pub(crate) use self::threads::{block_on, runs_in_system};
+pub(crate) use self::tools::{Outward, OutwardCall};
 use crate::adapters::tools::OutboundClients;
 use crate::api::observability::Storage;
 use crate::auth::Providers;
@@ -136,7 +137,7 @@ impl Application {
         capacity::ensure(&config, workers(&config))?;
         let Registered { registry: registered, providers, routes } = registered;
         let outbound = Arc::new(tools::outbound(&config));
-        let registry = registry(&config, &outbound, &config.limits, registered.clone())?;
+        let registry = serving(&config, &outbound, &config.limits, registered.clone())?;
         let mut web = front_end::prepare(&config).map_err(|problem| refused(&[problem]))?;
         web.binding =
             binding(&config, providers.clone(), &routes).map_err(|problems| refused(&problems))?;
@@ -247,11 +248,21 @@ fn start_log_writer(
     })
 }
 
-/// Merges the definitions of the configuration and of Rust code, which wins for equal names.
-fn registry(
+/// Merges the definitions of the configuration and of Rust code for a server, whose tools leave the
+/// process.
+fn serving(
     config: &Config,
     outbound: &OutboundClients,
     limits: &LimitsConfig,
+    registered: Registry,
+) -> io::Result<Registry> {
+    registry(config, &tools::outward(outbound, limits), registered)
+}
+
+/// Merges the definitions of the configuration and of Rust code, which wins for equal names.
+pub(crate) fn registry(
+    config: &Config,
+    outward: Outward<'_>,
     registered: Registry,
 ) -> io::Result<Registry> {
     let mut registry = Registry {
@@ -268,7 +279,7 @@ fn registry(
     registry.agents.extend(registered.agents);
     registry.models.extend(registered.models);
     registry.functions.extend(registered.functions);
-    registry.tools = tools::definitions(&config.tools, outbound, limits, &registry.workflows)?;
+    registry.tools = tools::definitions(&config.tools, outward, &registry.workflows)?;
     registry.tools.extend(registered.tools);
     Ok(registry)
 }

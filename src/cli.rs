@@ -14,6 +14,8 @@ mod output;
 mod restore;
 mod schema;
 mod store;
+#[cfg(feature = "testing")]
+mod test;
 mod token;
 
 use std::ffi::OsString;
@@ -41,6 +43,9 @@ const OUTPUT_CLOSED: u8 = 141;
 
 /// The configuration file if none is named.
 const CONFIG_FILE: &str = "config.toml";
+
+/// Name of the examples in messages, in place of a file.
+const EXAMPLES: &str = "the built-in examples";
 
 const NO_FILE: &str = "greenroom: there is no config.toml here: serving the built-in examples; \
                        `greenroom init` writes a configuration of your own";
@@ -77,6 +82,9 @@ enum Command {
     Init(init::Options),
     /// Prints all problems of the configuration without starting the server.
     Check(check::Options),
+    /// Runs the tests of workflows, in virtual time and without leaving this process.
+    #[cfg(feature = "testing")]
+    Test(test::Options),
     /// Looks whether this machine has what the server needs: port, disk, store, secrets, network.
     Doctor(doctor::Options),
     /// Shows the configuration in effect.
@@ -176,6 +184,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             exit
         }
         Command::Check(options) => check::check(&arguments, *options, &mut io::stdout()),
+        #[cfg(feature = "testing")]
+        Command::Test(options) => test::run(&arguments, options),
         Command::Doctor(options) => doctor::run(&arguments, *options),
         Command::Init(options) => finish(init::init(options).map_err(|why| vec![why])),
         Command::Config(command) => config_show::run(&arguments, *command),
@@ -288,8 +298,25 @@ fn content(Backup { bytes, executions, generations, conversations }: Backup) -> 
 
 /// Loads the configuration file.
 fn read(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
+    read_by(arguments, |file| Config::load(file))
+}
+
+/// Loads what is tested, where steps may name functions that Rust code registers: without a file,
+/// the built-in examples.
+#[cfg(feature = "testing")]
+fn read_open(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
+    match arguments.has_default_file() {
+        true => read_by(arguments, |file| Config::load_open(file)),
+        false => Config::parse(SHIPPED, EXAMPLES),
+    }
+}
+
+fn read_by(
+    arguments: &Arguments,
+    load: impl FnOnce(&Path) -> Result<Config, Vec<ConfigProblem>>,
+) -> Result<Config, Vec<ConfigProblem>> {
     let hint = "; name the configuration with --config FILE, or write one with `greenroom init`";
-    Config::load(arguments.config_file()).map_err(|mut problems| {
+    load(arguments.config_file()).map_err(|mut problems| {
         let missing = problems.iter_mut().filter(|_| !arguments.config_file().exists());
         missing.for_each(|problem| problem.message.push_str(hint));
         problems
@@ -305,8 +332,7 @@ fn load_or_examples(arguments: &Arguments) -> Result<(Config, bool), Vec<ConfigP
 /// Reads what is served, without what depends on the environment.
 fn read_or_examples(arguments: &Arguments) -> Result<(Config, bool), Vec<ConfigProblem>> {
     let has_file = arguments.has_default_file();
-    let read =
-        if has_file { read(arguments) } else { Config::parse(SHIPPED, "the built-in examples") };
+    let read = if has_file { read(arguments) } else { Config::parse(SHIPPED, EXAMPLES) };
     Ok((overridden(arguments, read?), !has_file))
 }
 

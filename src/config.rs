@@ -48,6 +48,7 @@ mod texts;
 pub(crate) mod tools;
 mod updates;
 mod variables;
+pub(crate) mod workflow_tests;
 pub(crate) mod workflows;
 
 use std::collections::{BTreeMap, HashMap};
@@ -98,13 +99,14 @@ pub(crate) use self::entry::milliseconds;
 use self::models::RuleCall;
 use self::programs::Program;
 use self::steps::Needs;
+use self::workflow_tests::WorkflowTest;
 use self::workflows::StepArguments;
 use crate::adapters::machine_memory::share_of_executions;
 use crate::telemetry::export::ExporterSettings;
 use crate::telemetry::redact::Secrets;
 
 /// The configuration of the server.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Config {
     /// `NODE_ENV` at the start of the program; development where only a text was parsed.
     pub environment: Environment,
@@ -159,6 +161,8 @@ pub struct Config {
     references: Vec<Reference>,
     /// Tools that rules of mock models call.
     rule_calls: Vec<RuleCall>,
+    /// Tests of workflows.
+    pub(crate) tests: Vec<WorkflowTest>,
     /// Arguments of steps whose value or type is known before they run.
     arguments: Vec<StepArguments>,
     /// Programs and secrets that steps need on this machine.

@@ -20,10 +20,14 @@ use greenroom_actors::runtime::BULK_WORKFLOW;
 use crate::app::{Application, Registered, StopsOn, checks, run, runs_in_system};
 use crate::auth::{AuthProvider, Providers};
 use crate::builder::Workflow;
+#[cfg(feature = "testing")]
+use crate::config::workflow_tests::WorkflowTest;
 use crate::config::workflows::warnings;
 use crate::config::{Config, ConfigProblem, Environment};
 use crate::server::Server;
 use crate::telemetry::logs::drain_screen;
+#[cfg(feature = "testing")]
+use crate::testing::Setup;
 use crate::typed::{Binding, State};
 use crate::web::custom::Routes;
 
@@ -70,7 +74,7 @@ impl Greenroom {
         Self::over(Config::default())
     }
 
-    fn over(mut config: Config) -> Self {
+    pub(crate) fn over(mut config: Config) -> Self {
         config.environment = Environment::of_process();
         Self {
             config,
@@ -290,6 +294,22 @@ impl Greenroom {
             return Err(ServeError::OutsideSystem);
         }
         Ok(Application::build(config, registered).await?)
+    }
+
+    /// Prepares a test of what is registered and configured, in virtual time and without HTTP; see
+    /// [`testing`](crate::testing). Secrets, addresses and the store of the configuration are not
+    /// used.
+    #[cfg(feature = "testing")]
+    pub fn test(self) -> Setup {
+        let Self { config, registry, providers, routes, state, bindings, mut problems, .. } = self;
+        problems.extend(bindings.into_iter().filter_map(|binding| binding.bind(&state).err()));
+        Setup::new(config, Registered { registry, providers, routes }, problems)
+    }
+
+    /// Returns the tests of the configuration.
+    #[cfg(feature = "testing")]
+    pub(crate) fn configured_tests(&self) -> &[WorkflowTest] {
+        &self.config.tests
     }
 
     pub(crate) fn checked(self) -> Result<(Config, Registered), Problems> {

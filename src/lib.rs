@@ -142,6 +142,8 @@ mod server;
 pub mod step;
 #[doc(hidden)]
 pub mod telemetry;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod threads;
 pub mod tool;
 pub mod typed;
@@ -163,3 +165,7 @@ pub use server::Server;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/library.md")]
 struct LibraryGuide;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/testing.md")]
+struct TestingGuide;

@@ -59,6 +59,16 @@ pub struct RuntimeLimits {
     pub watchdog_every: Duration,
     /// Time limit of the evaluation of one expression, template or schema.
     pub expression_time_max: Duration,
+    /// Least interval of regular work, such as putting executions away and reminding of asks. Zero,
+    /// the default, except where virtual time passes days in a moment.
+    pub housekeeping_every: Duration,
+}
+
+impl RuntimeLimits {
+    /// Returns the interval of regular work that usually has this one.
+    pub(crate) fn every(&self, usual: Duration) -> Duration {
+        usual.max(self.housekeeping_every)
+    }
 }
 
 impl Default for RuntimeLimits {
@@ -88,6 +98,7 @@ impl Default for RuntimeLimits {
             retention: RetentionRules::default(),
             watchdog_every: Duration::from_secs(60),
             expression_time_max: Duration::from_secs(1),
+            housekeeping_every: Duration::ZERO,
         }
     }
 }

@@ -38,14 +38,21 @@ pub const EPOCH_MS: i64 = 1_767_225_600_000;
 /// A clock that follows Tokio's time, paused or not, and counts ids.
 #[derive(Debug)]
 pub struct TestClock {
-    start: Instant,
+    began: Instant,
+    /// The time at `began`.
+    start: Timestamp,
     ids: AtomicU64,
 }
 
 impl TestClock {
     /// Starts at [`EPOCH_MS`]. Call from within a runtime.
     pub fn new() -> Self {
-        Self { start: Instant::now(), ids: AtomicU64::new(0) }
+        Self::starting_at(Timestamp(EPOCH_MS))
+    }
+
+    /// Starts at this time. Call from within a runtime.
+    pub fn starting_at(start: Timestamp) -> Self {
+        Self { began: Instant::now(), start, ids: AtomicU64::new(0) }
     }
 }
 
@@ -57,8 +64,8 @@ impl Default for TestClock {
 
 impl Clock for TestClock {
     fn now(&self) -> Timestamp {
-        let passed = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Timestamp(EPOCH_MS).plus_ms(passed)
+        let passed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.start.plus_ms(passed)
     }
 
     fn new_id(&self) -> Arc<str> {

@@ -7,7 +7,7 @@ use greenroom_actors::registry::Registry;
 use serde_json::Value;
 
 use super::routes::{self, Assembled};
-use super::{Registered, access, refused, registry, tools};
+use super::{Registered, access, refused, serving, tools};
 use crate::api::access::Pattern;
 use crate::api::openapi::{Source, document};
 use crate::auth::Providers;
@@ -19,8 +19,8 @@ use crate::web::gate::Auth;
 /// Returns the API document of the server that this configuration describes, without starting it.
 /// Needs no secrets.
 pub(crate) fn openapi(config: &Config) -> io::Result<Value> {
-    let outbound = Arc::new(tools::outbound(config));
-    let registry = registry(config, &outbound, &config.limits, Registry::default())?;
+    let outbound = tools::outbound(config);
+    let registry = serving(config, &outbound, &config.limits, Registry::default())?;
     let assembled = routes::assemble(config, &Routes::default());
     let Assembled { catalogue, .. } = assembled.map_err(|problems| refused(&problems))?;
     let policy = access::policy(config, &Providers::default(), &catalogue);

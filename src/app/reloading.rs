@@ -10,7 +10,7 @@ use greenroom_actors::registry::Registry;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{Registered, Variables, access, checks, registry, service_manager};
+use super::{Registered, Variables, access, checks, service_manager, serving};
 use crate::adapters::tools::OutboundClients;
 use crate::api::catalogue::Catalogue;
 use crate::config::{Changes, Config, ConfigProblem, Files, Names};
@@ -229,15 +229,11 @@ impl Reloading {
         self.newest = Arc::new(config);
     }
 
-    /// Builds the new registry, within the limits of the start. Unchanged definitions are kept:
+    /// Builds the new serving, within the limits of the start. Unchanged definitions are kept:
     /// models keep their connections, tools their permits.
     fn registry(&self, config: &Config, changes: &Changes) -> std::io::Result<Registry> {
-        let mut registry = registry(
-            config,
-            &self.outbound,
-            &self.started.limits,
-            self.registered.registry.clone(),
-        )?;
+        let (outbound, limits) = (&self.outbound, &self.started.limits);
+        let mut registry = serving(config, outbound, limits, self.registered.registry.clone())?;
         let before = self.runtime.registry();
         if changes.leaves("models") {
             registry.models.clone_from(&before.models);

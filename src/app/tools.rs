@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use greenroom_actors::agent::tool::{ToolBody, ToolDefinition};
+use greenroom_actors::agent::tool::{ToolBody, ToolDefinition, ToolFunction};
+use greenroom_actors::domain::call::{CommandCall, HttpCall};
 use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::ports::model::ToolSpec;
 use tokio::sync::Semaphore;
@@ -40,11 +41,37 @@ pub(super) fn outbound(config: &Config) -> OutboundClients {
     OutboundClients { http, commands }
 }
 
+/// Functions of tools that leave the process, by name and kind; an error says why there is none.
+pub(crate) type Outward<'a> = &'a dyn Fn(&str, OutwardCall<'_>) -> Result<ToolFunction, String>;
+
+/// The kinds of tools that leave the process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum OutwardCall<'a> {
+    Http(&'a HttpCall),
+    Command(&'a CommandCall),
+}
+
+/// Returns the functions of tools that call servers and run programs.
+pub(super) fn outward(
+    outbound: &OutboundClients,
+    limits: &LimitsConfig,
+) -> impl Fn(&str, OutwardCall<'_>) -> Result<ToolFunction, String> {
+    move |name, call| match call {
+        OutwardCall::Http(call) => {
+            let answer_bytes_max = limits.runtime.tool_result_bytes_max;
+            let calls = HttpCalls { answer_bytes_max, ..outbound.http.clone()? };
+            Ok(HttpTool::new(name, call.clone(), calls).into_function())
+        }
+        OutwardCall::Command(call) => {
+            Ok(CommandTool::new(name, call.clone(), outbound.commands.clone()).into_function())
+        }
+    }
+}
+
 /// Builds every configured tool. `workflows` are those of the configuration and of Rust code.
 pub(super) fn definitions(
     tools: &BTreeMap<String, ToolConfig>,
-    outbound: &OutboundClients,
-    limits: &LimitsConfig,
+    outward: Outward<'_>,
     workflows: &BTreeMap<String, Arc<Plan>>,
 ) -> io::Result<BTreeMap<String, Arc<ToolDefinition>>> {
     let mut definitions = BTreeMap::new();
@@ -60,14 +87,10 @@ pub(super) fn definitions(
             ToolKind::Workflow(id) => ToolBody::Workflow(id.clone()),
             ToolKind::Agent(id) => ToolBody::Agent(id.clone()),
             ToolKind::Http(call) => {
-                let calls = outbound.http.clone().map_err(refused)?;
-                let answer_bytes_max = limits.runtime.tool_result_bytes_max;
-                let calls = HttpCalls { answer_bytes_max, ..calls };
-                ToolBody::Function(HttpTool::new(name, call.clone(), calls).into_function())
+                ToolBody::Function(outward(name, OutwardCall::Http(call)).map_err(refused)?)
             }
             ToolKind::Command(call) => {
-                let tool = CommandTool::new(name, call.clone(), outbound.commands.clone());
-                ToolBody::Function(tool.into_function())
+                ToolBody::Function(outward(name, OutwardCall::Command(call)).map_err(refused)?)
             }
         };
         let spec = ToolSpec { name: name.clone(), description: description.clone(), parameters };
@@ -111,7 +134,9 @@ mod tests {
                     description = \"c\"\nparameters = { type = \"object\" }\n";
         std::fs::write(&path, text).unwrap();
         let config = Config::load_open(&path).unwrap();
-        definitions(&config.tools, &outbound(&config), &config.limits, &workflows(input))
+        let outbound = outbound(&config);
+        let outward = outward(&outbound, &config.limits);
+        definitions(&config.tools, &outward, &workflows(input))
     }
 
     #[test]

@@ -43,6 +43,7 @@ pub(super) fn init(Options { folder }: &Options) -> Result<Vec<String>, String> 
     let next = [
         "  greenroom dev      serves it while you write, and prints what to try",
         "  greenroom check    finds mistakes in it",
+        "  greenroom test     runs the tests of its workflows",
         "  greenroom          starts the server",
     ];
     let lines = [format!("{}: an agent, a tool and a workflow. Next:", shown(&file))];

@@ -37,7 +37,7 @@ pub(super) const MOCK: &str = "mock";
 pub(super) const FORMER_MOCK: &str = "rehearsal";
 
 /// A tool that a rule of a mock model calls.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct RuleCall {
     tool: String,
     spot: Spot,
@@ -91,7 +91,7 @@ impl ModelConfig {
     }
 }
 
-fn read_mock(section: Section<'_>, calls: &mut Vec<RuleCall>) -> MockConfig {
+pub(super) fn read_mock(section: Section<'_>, calls: &mut Vec<RuleCall>) -> MockConfig {
     let pace = section.get("pace").and_then(|entry| entry.pause()).unwrap_or_default();
     let rules = section.sections("rules").into_iter();
     let rules = rules.filter_map(|rule| MockRule::read(rule, calls)).collect();

@@ -20,7 +20,8 @@ use super::workflows::Read;
 use super::{
     AuthConfig, ClusterConfig, Config, ConsoleConfig, CorsConfig, DocsConfig, InboxConfig,
     LimitsConfig, LogsConfig, MetricsConfig, ModelConfig, ServerConfig, StoreConfig, SystemConfig,
-    TelemetryConfig, UpdatesConfig, agents, document, include, retention, routes, tools, workflows,
+    TelemetryConfig, UpdatesConfig, agents, document, include, retention, routes, tools,
+    workflow_tests, workflows,
 };
 use crate::nearest::nearest;
 
@@ -238,9 +239,13 @@ fn read_workflows(
         if let Some(keep) = keep.and_then(|entry| retention::read_of_workflow(&entry, ttl)) {
             config.retention.workflows.insert(id.clone(), keep);
         }
+        let tests = section.sections("tests");
         let Config { references, arguments, needs, .. } = config;
         let read = Read { references, arguments, needs };
         if let Some(plan) = workflows::read(&id, section, callers, read) {
+            let Config { references, rule_calls, .. } = config;
+            let found = workflow_tests::Found { references, rule_calls };
+            config.tests.extend(workflow_tests::read(tests, &plan, found));
             config.workflows.insert(id, plan);
         }
     }

@@ -10,7 +10,7 @@ use super::programs::Program;
 use super::workflows::spot_in;
 
 /// Programs and secrets that steps need on this machine.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Needs {
     pub(crate) secrets: Vec<StepSecret>,
     pub(crate) programs: Vec<Program>,

@@ -20,6 +20,7 @@ mod store;
 #[cfg(feature = "otel")]
 mod telemetry;
 mod tools;
+mod workflow_tests;
 
 use super::Config;
 

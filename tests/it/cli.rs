@@ -8,4 +8,5 @@ mod people;
 mod profiles;
 mod runs;
 mod seat;
+mod testing;
 mod watching;

@@ -50,6 +50,9 @@ struct Shared {
     dropped: AtomicU64,
 }
 
+/// Least interval between looks for observers that are gone.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+
 pub(crate) struct Feed {
     shared: Arc<Shared>,
     observers: BTreeMap<ObserverId, Subscription>,
@@ -181,7 +184,7 @@ impl Actor for Feed {
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(FEED_MAILBOX);
         // notices disconnected observers when there are no events
-        ctx.run_interval(Duration::from_secs(30), |feed, _| {
+        ctx.run_interval(self.stall.max(LOOK_EVERY), |feed, _| {
             feed.observers.retain(|_, subscription| subscription.observer.is_connected());
             feed.count();
         });

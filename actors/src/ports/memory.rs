@@ -93,7 +93,7 @@ impl MemoryStore {
     }
 
     fn write<T>(&self, change: impl FnOnce(&mut State) -> T) -> Result<T, AppendError> {
-        if self.faults.refuses_writes() {
+        if !self.faults.admits_change() {
             return Err(AppendError::Unavailable(Arc::from("writes are switched off")));
         }
         let mut state = self.disk.state();

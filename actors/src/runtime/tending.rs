@@ -17,6 +17,9 @@ use super::suspended::{Change, Kept};
 /// Interval between looks for asks of calls whose deadline has passed.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
+/// Longest interval, also where regular work is rarer.
+const LOOK_EVERY_MAX: Duration = Duration::from_secs(60);
+
 /// Generations that are taken over at once, and asks that are read at once.
 const PAGE: usize = 100;
 
@@ -98,6 +101,7 @@ pub(super) async fn adopt_interrupted(store: &dyn Generations) -> Result<Vec<Str
 /// asks whose deadline has passed; until the runtime drains or is dropped.
 pub(super) fn tend_generations(runtime: &Runtime, mut left: Vec<String>) {
     let weak = runtime.downgrade();
+    let look_every = runtime.shared.limits.every(LOOK_EVERY).min(LOOK_EVERY_MAX);
     actix::spawn(async move {
         let (mut is_abandoned, mut looked_at, mut next_look) = (false, None, Instant::now());
         let mut pause = TRY_AGAIN_AFTER;
@@ -120,7 +124,7 @@ pub(super) fn tend_generations(runtime: &Runtime, mut left: Vec<String>) {
             left.extend(shared.left_behind.take());
             left = runtime.take_up_all(std::mem::take(&mut left)).await;
             if Instant::now() >= next_look && shared.ownership.does_housework() {
-                next_look = Instant::now() + LOOK_EVERY;
+                next_look = Instant::now() + look_every;
                 if let Err(why) = runtime.expire_calls().await {
                     log::log!(level, "cannot end asks whose deadline has passed: {why}");
                 }
@@ -132,7 +136,7 @@ pub(super) fn tend_generations(runtime: &Runtime, mut left: Vec<String>) {
             let (abandoned, left_behind) =
                 (Arc::clone(&shared.abandoned), Arc::clone(&shared.left_behind));
             drop(runtime);
-            pause = if left.is_empty() { LOOK_EVERY } else { (pause * 2).min(LOOK_EVERY) };
+            pause = if left.is_empty() { look_every } else { (pause * 2).min(LOOK_EVERY) };
             tokio::select! {
                 () = abandoned.notified() => is_abandoned = true,
                 () = left_behind.added() => pause = TRY_AGAIN_AFTER,

@@ -76,8 +76,9 @@ pub(crate) async fn fill_in_asks(shared: Weak<Shared>) {
                 log::log!(level, "cannot find asks of older executions, trying again: {why}");
             }
         }
+        let pause = shared.limits.every(LOOK_EVERY);
         drop(shared);
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(pause).await;
     }
 }
 

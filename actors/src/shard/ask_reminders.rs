@@ -29,8 +29,9 @@ pub(crate) async fn remind(shared: Weak<Shared>) {
             let level = shared.level_of_failure(log::Level::Warn);
             log::log!(level, "cannot remind of what waits in the inbox, trying again: {why}");
         }
+        let pause = shared.limits.every(LOOK_EVERY);
         drop(shared);
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(pause).await;
     }
 }
 

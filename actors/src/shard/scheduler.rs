@@ -19,10 +19,10 @@ use crate::ports::store::{Timer, TimerKey};
 use crate::shard::messages::{KillForTest, SlotsChanged, TimerArmed};
 use crate::shared::Shared;
 
-/// Time before its due date from which on a timer is held in memory.
-const HORIZON: Duration = Duration::from_secs(60);
 /// Interval between polls of the store.
 const POLL_EVERY: Duration = Duration::from_secs(20);
+/// Polls before its due date from which on a timer is held in memory.
+const POLLS_AHEAD: u32 = 3;
 /// Delay before the next poll when the last one was full. Timers that have fired leave the store as
 /// their executions record it.
 const POLL_AGAIN: Duration = Duration::from_millis(500);
@@ -58,8 +58,13 @@ impl Scheduler {
         }));
     }
 
+    fn poll_every(&self) -> Duration {
+        self.shared.limits.every(POLL_EVERY)
+    }
+
     fn horizon(&self) -> Timestamp {
-        self.shared.clock.now().plus_ms(u64::try_from(HORIZON.as_millis()).unwrap_or(u64::MAX))
+        let ahead = self.poll_every() * POLLS_AHEAD;
+        self.shared.clock.now().plus_ms(u64::try_from(ahead.as_millis()).unwrap_or(u64::MAX))
     }
 
     fn found(&mut self, timers: Vec<Timer>, ctx: &mut Context<Self>) {
@@ -111,7 +116,7 @@ impl Actor for Scheduler {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(SCHEDULER_MAILBOX);
-        ctx.run_interval(POLL_EVERY, Self::poll);
+        ctx.run_interval(self.poll_every(), Self::poll);
     }
 }
 

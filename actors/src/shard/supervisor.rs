@@ -238,7 +238,7 @@ impl Actor for Supervisor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(SUPERVISOR_MAILBOX);
-        ctx.run_interval(SWEEP_EVERY, |supervisor, ctx| {
+        ctx.run_interval(self.shared.limits.every(SWEEP_EVERY), |supervisor, ctx| {
             supervisor.shared.pulse.beat(supervisor.index);
             supervisor.outage.check(&supervisor.shared);
             supervisor.sweep();

@@ -115,6 +115,9 @@ compensate = { tool = "add", args = { n = "1" } }
 id = "e"
 run = "f"
 compensate = { workflow = "refund", input = "data" }
+[[workflows.rust.tests]]
+name = "t"
+mocks.models.offline.rules = [{ tool_call = { name = "add", args = { n = "1" } } }, { tool_calls = [{ name = "add", args = { n = "1" } }] }]
 "#;
 
 #[test]

@@ -1,9 +1,9 @@
 //! Faults that tests switch on and off.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use super::MemoryStore;
 use crate::domain::ids::ExecutionId;
@@ -22,6 +22,19 @@ pub(super) struct Faults {
     waiting: Mutex<Option<Waiting>>,
     /// Acknowledgements that wait while writes continue; dropped when they may come.
     late: Mutex<Option<Vec<oneshot::Sender<()>>>>,
+    changes: Changes,
+}
+
+/// Count of changes, and the number of those that are admitted.
+struct Changes {
+    count: watch::Sender<u64>,
+    admitted: AtomicU64,
+}
+
+impl Default for Changes {
+    fn default() -> Self {
+        Self { count: watch::Sender::new(0), admitted: AtomicU64::new(u64::MAX) }
+    }
 }
 
 #[derive(Default)]
@@ -34,6 +47,21 @@ struct Waiting {
 impl Faults {
     pub(super) fn refuses_writes(&self) -> bool {
         self.refuses_writes.load(Ordering::SeqCst)
+    }
+
+    /// Counts a change and returns true, or returns false if it is refused.
+    pub(super) fn admits_change(&self) -> bool {
+        let Changes { count, admitted } = &self.changes;
+        if *count.borrow() >= admitted.load(Ordering::SeqCst) {
+            self.refuses_writes.store(true, Ordering::SeqCst);
+            // wakes those who wait for the refusal
+            count.send_modify(|_| ());
+        }
+        if self.refuses_writes() {
+            return false;
+        }
+        count.send_modify(|count| *count += 1);
+        true
     }
 
     pub(super) fn refuses_reads(&self) -> bool {
@@ -108,6 +136,16 @@ impl MemoryStore {
     /// [`AppendError::Unavailable`]: crate::ports::store::AppendError::Unavailable
     pub fn set_writable(&self, writable: bool) {
         self.faults.refuses_writes.store(!writable, Ordering::SeqCst);
+    }
+
+    /// Returns the count of changes so far, and wakes at each one and at the first refusal.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.faults.changes.count.subscribe()
+    }
+
+    /// Admits so many changes in all, and refuses those after as [`Self::set_writable`] does.
+    pub fn admit_changes(&self, count: u64) {
+        self.faults.changes.admitted.store(count, Ordering::SeqCst);
     }
 
     /// Makes appends wait, and the acknowledgements of generations, as in an outage of a database,

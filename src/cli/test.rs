@@ -1,0 +1,112 @@
+//! `greenroom test`: the tests of workflows that the configuration has.
+
+mod report;
+mod update;
+
+use std::io;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+
+use self::report::Ran;
+use super::{Arguments, CONFIG_FILE, read_open, said};
+use crate::Greenroom;
+use crate::config::Config;
+use crate::testing;
+use crate::testing::configured::run as run_test;
+
+/// Options of `test`.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+pub(super) struct Options {
+    /// Run only the tests whose `WORKFLOW: NAME` contains this text.
+    #[arg(long, value_name = "TEXT")]
+    filter: Option<String>,
+    /// Write what happens into `expect` of the tests that fail or expect nothing.
+    #[arg(long)]
+    update: bool,
+    /// Format of the output.
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORM")]
+    output: Form,
+}
+
+/// Form of the report.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// One JSON object.
+    Json,
+    /// JUnit XML, for CI servers.
+    Junit,
+}
+
+/// Runs the tests, and fails unless all of them pass.
+pub(super) fn run(arguments: &Arguments, options: &Options) -> ExitCode {
+    let config = match read_open(arguments) {
+        Ok(config) => config,
+        Err(problems) => return said(&mut io::stderr(), &problems, ExitCode::FAILURE),
+    };
+    let filter = options.filter.as_deref().unwrap_or_default();
+    let began = Instant::now();
+    let ran = testing::run(run_all(&config, filter));
+    if ran.is_empty() {
+        return said(&mut io::stderr(), &[none(&config, filter)], ExitCode::FAILURE);
+    }
+    if options.update {
+        let updated = testing::run(update::update(&config, &ran));
+        return match updated {
+            Ok(lines) => said(&mut io::stdout(), &lines, ExitCode::SUCCESS),
+            Err(lines) => said(&mut io::stderr(), &lines, ExitCode::FAILURE),
+        };
+    }
+    let exit = match ran.iter().all(Ran::passed) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    };
+    let lines = match options.output {
+        Form::Text => report::text(&ran, began.elapsed()),
+        Form::Json => vec![report::json(&ran)],
+        Form::Junit => match report::junit(&ran) {
+            Ok(text) => vec![text],
+            Err(why) => return said(&mut io::stderr(), &[why], ExitCode::FAILURE),
+        },
+    };
+    said(&mut io::stdout(), &lines, exit)
+}
+
+async fn run_all<'c>(config: &'c Config, filter: &str) -> Vec<Ran<'c>> {
+    let server = || Greenroom::over(config.clone());
+    let mut ran = Vec::new();
+    for test in &config.tests {
+        if format!("{}: {}", test.workflow, test.name).contains(filter) {
+            ran.push(Ran { test, tested: run_test(test, &server).await });
+        }
+    }
+    ran
+}
+
+/// Returns why there is nothing to run.
+fn none(config: &Config, filter: &str) -> String {
+    if config.tests.is_empty() {
+        let workflow = config.workflows.keys().next().map_or("NAME", String::as_str);
+        return format!(
+            "greenroom: no workflow has tests; add some to {CONFIG_FILE}, as\n  \
+             [[workflows.{workflow}.tests]]\n  name = \"it completes\"\n  input = {{}}"
+        );
+    }
+    let names: Vec<_> =
+        config.tests.iter().map(|it| format!("\n  {}: {}", it.workflow, it.name)).collect();
+    format!("greenroom: no test has {filter:?} in its name; there are{}", names.concat())
+}
+
+/// Returns a time for people.
+fn shown_time(time: Duration) -> String {
+    match time.as_secs() {
+        0 => format!("{} ms", time.as_millis()),
+        seconds @ 1..120 => format!("{seconds} s"),
+        seconds @ 120..7200 => format!("{} min", seconds / 60),
+        seconds => format!("{} h", seconds / 3600),
+    }
+}

@@ -1,0 +1,127 @@
+//! `greenroom test --update`: writes what happens into the file.
+
+use std::fs::{self, Permissions};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use serde_json::Value;
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table};
+
+use super::report::Ran;
+use crate::Greenroom;
+use crate::config::Config;
+use crate::config::workflow_tests::{TestExpectation, WorkflowTest};
+use crate::greenroom::Problems;
+use crate::testing::configured::observe;
+use crate::testing::{Outcome, Status};
+
+/// Writes `expect` of each test that failed or expects nothing, and returns what was written. A test
+/// that cannot be run stays as it is, and is among the lines of the error.
+pub(super) async fn update(config: &Config, ran: &[Ran<'_>]) -> Result<Vec<String>, Vec<String>> {
+    let server = || Greenroom::over(config.clone());
+    let (mut written, mut failed) = (Vec::new(), Vec::new());
+    let nothing = TestExpectation::default();
+    for ran in ran.iter().filter(|it| !it.passed() || it.test.expect == nothing) {
+        let name = ran.name();
+        let is_new = ran.test.expect == nothing;
+        let observed = match (observe(ran.test, &server).await, &ran.tested.result) {
+            // only a run that was killed has failed
+            (Ok((_, true)), Err(Problems(problems))) if !is_new => Err(problems.clone()),
+            (Ok((outcome, _)), _) => write(ran.test, &outcome).map_err(|why| vec![why]),
+            (Err(Problems(problems)), _) => Err(problems),
+        };
+        match observed {
+            Ok(()) => written.push(format!("{}: wrote `expect` of {name}", ran.test.spot.file)),
+            Err(why) => {
+                failed.push(format!("greenroom: {name} stays as it is: {}", why.join("; ")))
+            }
+        }
+    }
+    if written.is_empty() && failed.is_empty() {
+        written.push("every test passes and expects something: nothing to write".to_owned());
+    }
+    if failed.is_empty() { Ok(written) } else { Err([written, failed].concat()) }
+}
+
+/// Puts the outcome into the file of a test, which is replaced whole or not at all.
+fn write(test: &WorkflowTest, outcome: &Outcome) -> Result<(), String> {
+    let file = Path::new(&*test.spot.file);
+    let failure = |error: io::Error| format!("{} cannot be written: {error}", file.display());
+    let text = fs::read_to_string(file).map_err(failure)?;
+    let mut document: DocumentMut = text.parse().map_err(|error| format!("{error}"))?;
+    let found = find(&mut document, test).ok_or("the file has changed meanwhile")?;
+    found(expected(outcome));
+    let mode = fs::metadata(file).map_err(failure)?.permissions();
+    replace(file, &document.to_string(), mode).map_err(failure)
+}
+
+/// Returns how to set `expect` of a test in a document.
+fn find<'d>(
+    document: &'d mut DocumentMut,
+    test: &WorkflowTest,
+) -> Option<Box<dyn FnOnce(InlineTable) + 'd>> {
+    let workflow = document.get_mut("workflows")?.get_mut(&test.workflow)?;
+    match workflow.get_mut("tests")? {
+        Item::ArrayOfTables(tests) => {
+            let table: &mut Table = tests.get_mut(test.index)?;
+            Some(Box::new(move |expect| {
+                // `[workflows.w.tests.expect]` would stay beside it
+                table.remove("expect");
+                table.insert("expect", toml_edit::value(expect));
+            }))
+        }
+        Item::Value(value) => {
+            let table = value.as_array_mut()?.get_mut(test.index)?.as_inline_table_mut()?;
+            Some(Box::new(move |expect| drop(table.insert("expect", expect.into()))))
+        }
+        Item::None | Item::Table(_) => None,
+    }
+}
+
+fn expected(outcome: &Outcome) -> InlineTable {
+    let Outcome { status, result, error, ran, took, .. } = outcome;
+    let mut expect = InlineTable::new();
+    if *status != Status::Completed {
+        expect.insert("status", status.as_str().into());
+    }
+    if *status == Status::Completed {
+        expect.insert("result", format!("result == {}", expression(result)).into());
+    }
+    if let Some(error) = error {
+        expect.insert("error", error.as_str().into());
+    }
+    expect.insert("ran", ran.iter().map(String::as_str).collect::<Array>().into());
+    if took.as_secs() > 0 {
+        expect.insert("took", format!("{}s", took.as_secs()).into());
+    }
+    expect
+}
+
+/// Returns a value as an expression.
+fn expression(value: &Value) -> String {
+    match value {
+        Value::Null => "none".to_owned(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(expression).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Object(members) => {
+            let member = |(key, value): (&String, &Value)| {
+                format!("{}: {}", Value::from(key.as_str()), expression(value))
+            };
+            let members: Vec<_> = members.iter().map(member).collect();
+            format!("{{{}}}", members.join(", "))
+        }
+    }
+}
+
+fn replace(file: &Path, text: &str, mode: Permissions) -> io::Result<()> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut partial = tempfile::Builder::new()
+        .prefix(".greenroom-test-")
+        .permissions(mode)
+        .tempfile_in(folder.unwrap_or_else(|| Path::new(".")))?;
+    partial.write_all(text.as_bytes())?;
+    partial.persist(file).map(drop).map_err(|refused| refused.error)
+}

@@ -1,0 +1,286 @@
+//! `[[workflows.*.tests]]`: tests of a workflow, which `greenroom test` runs. A server only checks
+//! them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use greenroom_actors::domain::definition::StepDefinition;
+use greenroom_actors::domain::plan::Plan;
+use greenroom_actors::domain::status::Status;
+use greenroom_actors::domain::time::Timestamp;
+use serde_json::Value;
+
+use super::entry::Entry;
+use super::models::{RuleCall, read_mock};
+use super::names::{NameKind, Reference};
+use super::problem::Spot;
+use super::section::Section;
+use super::texts::TextScope;
+use crate::adapters::mock::MockConfig;
+
+/// A test of a workflow.
+#[derive(Debug, Clone)]
+pub(crate) struct WorkflowTest {
+    pub(crate) workflow: String,
+    /// Unique within the workflow.
+    pub(crate) name: String,
+    pub(crate) input: Value,
+    pub(crate) user: Option<String>,
+    /// Start of its virtual time; `None`: that of every test.
+    pub(crate) now: Option<Timestamp>,
+    pub(crate) mocks: TestMocks,
+    pub(crate) answers: Vec<TestAnswer>,
+    pub(crate) expect: TestExpectation,
+    pub(crate) crash_everywhere: bool,
+    /// Its place in a file.
+    pub(crate) spot: Spot,
+    /// Its number among those of the workflow, from 0 on.
+    pub(crate) index: usize,
+}
+
+/// Mocks by what they stand for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TestMocks {
+    /// By workflow, then by step.
+    pub(crate) steps: BTreeMap<String, BTreeMap<String, MockedCall>>,
+    pub(crate) tools: BTreeMap<String, MockedCall>,
+    pub(crate) models: BTreeMap<String, MockConfig>,
+}
+
+/// What a mocked step or tool does.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct MockedCall {
+    pub(crate) output: Option<Value>,
+    /// Message of a failure: of every attempt without an output, otherwise of the first `times`.
+    pub(crate) fail: Option<String>,
+    pub(crate) times: u32,
+    pub(crate) delay: Duration,
+    /// False if it does not recognize its idempotency key.
+    pub(crate) is_repeatable: bool,
+}
+
+/// An answer some time after its step, or a call of its tool, has asked.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct TestAnswer {
+    pub(crate) step: String,
+    pub(crate) after: Duration,
+    pub(crate) data: Value,
+}
+
+/// What is expected of the end.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct TestExpectation {
+    pub(crate) status: Option<Status>,
+    /// An expression that is true.
+    pub(crate) result: Option<String>,
+    /// Part of the error's message.
+    pub(crate) error: Option<String>,
+    pub(crate) ran: Vec<String>,
+    pub(crate) not_ran: Vec<String>,
+    pub(crate) took: Option<Duration>,
+}
+
+/// Findings of tests, for checks once everything is read.
+pub(crate) struct Found<'c> {
+    pub(crate) references: &'c mut Vec<Reference>,
+    pub(crate) rule_calls: &'c mut Vec<RuleCall>,
+}
+
+/// Reads the tests of a workflow.
+pub(crate) fn read(
+    sections: Vec<Section<'_>>,
+    plan: &Plan,
+    mut found: Found<'_>,
+) -> Vec<WorkflowTest> {
+    let mut tests = Vec::<WorkflowTest>::new();
+    for (index, section) in sections.into_iter().enumerate() {
+        let place = section.place.clone();
+        let Some(test) = read_one(section, index, plan, &mut found) else { continue };
+        if tests.iter().any(|other| other.name == test.name) {
+            place.refuse(format!("another test has the name {:?}", test.name));
+        }
+        tests.push(test);
+    }
+    tests
+}
+
+fn read_one(
+    section: Section<'_>,
+    index: usize,
+    plan: &Plan,
+    found: &mut Found<'_>,
+) -> Option<WorkflowTest> {
+    let steps = Steps::of(plan);
+    let name = section.required_text("name");
+    let input = section.get("input").and_then(|entry| entry.json()).unwrap_or_default();
+    let user = section.text("user");
+    let now = section.get("now").and_then(|entry| read_time(&entry));
+    let mocks = section.section("mocks");
+    let mocks = mocks.map(|mocks| read_mocks(mocks, &plan.definition.id, &steps, found));
+    let answers = section.sections("answers").into_iter().filter_map(read_answer).collect();
+    let expect = section.section("expect").map(|expect| read_expectation(expect, &steps));
+    let crash_everywhere = section.flag("crash_everywhere", false);
+    let spot = section.place.spot();
+    section.close();
+    Some(WorkflowTest {
+        workflow: plan.definition.id.clone(),
+        name: name?,
+        input,
+        user,
+        now,
+        mocks: mocks.unwrap_or_default(),
+        answers,
+        expect: expect.unwrap_or_default(),
+        crash_everywhere,
+        spot,
+        index,
+    })
+}
+
+/// Names of steps that tests can use.
+struct Steps {
+    ids: Vec<String>,
+    /// Also compensations.
+    mockable: Vec<String>,
+}
+
+impl Steps {
+    fn of(plan: &Plan) -> Self {
+        let (mut ids, mut mockable) = (Vec::new(), Vec::new());
+        collect(&plan.definition.steps, &mut |step| {
+            ids.push(step.id.clone());
+            mockable.push(step.id.clone());
+            mockable.extend(step.compensate.as_ref().map(|_| format!("{}:compensate", step.id)));
+        });
+        Self { ids, mockable }
+    }
+}
+
+fn collect(steps: &[StepDefinition], note: &mut impl FnMut(&StepDefinition)) {
+    for step in steps {
+        note(step);
+        step.kind.blocks().into_iter().for_each(|block| collect(&block.steps, note));
+    }
+}
+
+fn refuse_unless_known(entry: &Entry<'_>, name: &str, known: &[String]) {
+    if !known.iter().any(|it| it == name) {
+        entry.refuse_name(name, &known.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+}
+
+fn read_time(entry: &Entry<'_>) -> Option<Timestamp> {
+    let text = entry.text()?;
+    let time = Timestamp::from_iso(&text);
+    time.or_else(|| entry.refuse("must be a time with a zone, as \"2026-03-01T09:00:00Z\""))
+}
+
+/// Reads the mocks: of steps by id, and three tables of other things.
+fn read_mocks(
+    section: Section<'_>,
+    workflow: &str,
+    steps: &Steps,
+    found: &mut Found<'_>,
+) -> TestMocks {
+    let mut mocks = TestMocks::default();
+    for (name, entry) in section.named_entries("tools") {
+        found.references.push(Reference::new(NameKind::Tool, &name, entry.place.spot()));
+        if let Some(call) = entry.section().and_then(read_call) {
+            mocks.tools.insert(name, call);
+        }
+    }
+    for (name, entry) in section.named_entries("models") {
+        found.references.push(Reference::new(NameKind::Model, &name, entry.place.spot()));
+        if let Some(model) = entry.section() {
+            mocks.models.insert(name, read_mock(model, found.rule_calls));
+        }
+    }
+    for (name, entry) in section.named_entries("workflows") {
+        found.references.push(Reference::new(NameKind::Workflow, &name, entry.place.spot()));
+        let calls = entry.section().map(|of| read_calls(of.named(), None));
+        mocks.steps.entry(name).or_default().extend(calls.unwrap_or_default());
+    }
+    let others = ["tools", "models", "workflows"];
+    let own = section.named().into_iter().filter(|(name, _)| !others.contains(&name.as_str()));
+    let own = read_calls(own.collect(), Some(&steps.mockable));
+    mocks.steps.entry(workflow.to_owned()).or_default().extend(own);
+    mocks
+}
+
+fn read_calls(
+    entries: Vec<(String, Entry<'_>)>,
+    known: Option<&[String]>,
+) -> BTreeMap<String, MockedCall> {
+    let mut calls = BTreeMap::new();
+    for (name, entry) in entries {
+        if let Some(known) = known {
+            refuse_unless_known(&entry, &name, known);
+        }
+        if let Some(call) = entry.section().and_then(read_call) {
+            calls.insert(name, call);
+        }
+    }
+    calls
+}
+
+fn read_call(section: Section<'_>) -> Option<MockedCall> {
+    let output = section.get("output").and_then(|entry| entry.json());
+    let fail = section.text("fail");
+    let times = section.get("times");
+    let place = section.place.clone();
+    match (&output, &fail, &times) {
+        (None, None, _) => place.refuse("needs `output`, `fail` or both"),
+        (Some(_), Some(_), None) => place.refuse("needs `times`: how often it fails first"),
+        (_, None, Some(times)) => times.place.refuse("needs a `fail` beside it"),
+        (None, Some(_), Some(times)) => {
+            times.place.refuse("needs an `output` beside it; without `times` it always fails");
+        }
+        _ => {}
+    }
+    let times = times.and_then(|entry| entry.integer(1..=1000));
+    let call = MockedCall {
+        output,
+        fail,
+        times: times.and_then(|times| u32::try_from(times).ok()).unwrap_or_default(),
+        delay: section.get("delay").and_then(|entry| entry.pause()).unwrap_or_default(),
+        is_repeatable: section.flag("repeatable", true),
+    };
+    section.close();
+    Some(call)
+}
+
+fn read_answer(section: Section<'_>) -> Option<TestAnswer> {
+    let step = section.required_text("step");
+    let after = section.get("after").and_then(|entry| entry.pause()).unwrap_or_default();
+    let data = section.required("data").and_then(|entry| entry.json());
+    section.close();
+    Some(TestAnswer { step: step?, after, data: data? })
+}
+
+fn read_expectation(section: Section<'_>, steps: &Steps) -> TestExpectation {
+    let names = |key| {
+        let entry: Option<Entry<'_>> = section.get(key);
+        let items = entry.and_then(|entry| entry.items()).unwrap_or_default();
+        let names = items.into_iter().filter_map(|item| {
+            let name = item.text()?;
+            refuse_unless_known(&item, &name, &steps.ids);
+            Some(name)
+        });
+        names.collect::<Vec<_>>()
+    };
+    let statuses = Status::ALL.map(|status| (status.as_str(), status));
+    let expected = TestExpectation {
+        status: section.get("status").and_then(|entry| entry.one_of(&statuses)),
+        result: section.get("result").and_then(|entry| {
+            let scope = TextScope::of(&["result", "status", "error", "input", "steps"]);
+            scope.expression(&entry);
+            entry.expression()
+        }),
+        error: section.text("error"),
+        ran: names("ran"),
+        not_ran: names("not_ran"),
+        took: section.get("took").and_then(|entry| entry.pause()),
+    };
+    section.close();
+    expected
+}

@@ -1,0 +1,290 @@
+//! One run of a case: started, answered, killed and started again, until nothing more happens.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::status::Status;
+use greenroom_actors::domain::step_state::StepStatus;
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::store::{Ask, Journal as _};
+use greenroom_actors::requests::{ExecutionState, StartError, StartExecution, Target};
+use greenroom_actors::visibility::Visibility;
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use super::case::{Case, EXECUTION, Outcome, PlannedAnswer};
+use super::mock::MockCall;
+use super::world::{World, is_about, name_of};
+use crate::greenroom::Problems;
+
+/// Virtual time after which an execution that still runs is given up.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+
+/// What happened in one run.
+#[derive(Debug, Clone)]
+pub(super) struct Played {
+    pub(super) state: ExecutionState,
+    /// Steps that wait for answers that nothing gives.
+    pub(super) waiting: Vec<String>,
+    /// Answers that nothing asked for.
+    pub(super) unasked: Vec<String>,
+    /// What would have left the process.
+    pub(super) refused: Vec<String>,
+    pub(super) took: Duration,
+    /// Calls of mocks, and whether each may be repeated.
+    pub(super) calls: Vec<(MockCall, bool)>,
+    /// Changes of the store after the launch.
+    pub(super) changes: u64,
+}
+
+impl Played {
+    pub(super) fn outcome(&self) -> Outcome {
+        let state = &self.state;
+        Outcome {
+            status: state.status,
+            result: state.result.as_deref().cloned().unwrap_or_default(),
+            error: state.error.as_ref().map(|failure| failure.message.to_string()),
+            ran: self.ran(),
+            took: self.took,
+            kills: 0,
+        }
+    }
+
+    /// Returns what is wrong with the case itself: what would have left the process, and answers
+    /// that nothing asked for.
+    pub(super) fn mistakes(&self) -> Vec<String> {
+        let unasked =
+            self.unasked.iter().map(|about| format!("{about} never asked for its answer"));
+        self.refused.iter().cloned().chain(unasked).collect()
+    }
+
+    /// Returns the ids of the steps that began, without repetition.
+    fn ran(&self) -> Vec<String> {
+        let mut ran = Vec::<String>::new();
+        let began = |status| status != StepStatus::Skipped;
+        for step in self.state.steps.iter().filter(|step| began(step.status)) {
+            if step.started_at.is_some() && !ran.iter().any(|id| **id == *step.step_id) {
+                ran.push(step.step_id.to_string());
+            }
+        }
+        ran
+    }
+
+    /// Returns the outputs of steps by id; of one that repeats, the last one.
+    pub(super) fn outputs(&self) -> Value {
+        let outputs = self.state.steps.iter().filter_map(|step| {
+            let output = step.output.as_deref()?;
+            Some((step.step_id.to_string(), output.clone()))
+        });
+        outputs.collect::<BTreeMap<_, _>>().into_iter().collect::<serde_json::Map<_, _>>().into()
+    }
+}
+
+/// A run that has not ended.
+pub(super) struct Play<'c> {
+    case: &'c Case,
+    world: World,
+    /// Changes of the store of this process.
+    changes: watch::Receiver<u64>,
+    /// Count of changes at the launch.
+    before: u64,
+    is_started: bool,
+    answers: Vec<Pending<'c>>,
+}
+
+/// A planned answer, and the ask that it is for once that is open.
+struct Pending<'c> {
+    planned: &'c PlannedAnswer,
+    ask: Option<Ask>,
+    is_given: bool,
+}
+
+impl Pending<'_> {
+    /// Returns the time of the answer; `None` before it is asked for, and afterwards.
+    fn due(&self) -> Option<Timestamp> {
+        let ask = self.ask.as_ref().filter(|_| !self.is_given)?;
+        let after = u64::try_from(self.planned.after.as_millis()).unwrap_or(u64::MAX);
+        Some(ask.opened_at.plus_ms(after))
+    }
+}
+
+/// Why a run stops.
+enum Rest {
+    Ended(Box<ExecutionState>),
+    /// These wait, and nothing answers.
+    Waits(Box<ExecutionState>, Vec<String>),
+}
+
+impl<'c> Play<'c> {
+    /// Prepares a run, in which the process dies instead of making the change after so many.
+    pub(super) fn new(case: &'c Case, world: World, kill_after: Option<u64>) -> Self {
+        let changes = world.store().changes();
+        let before = *changes.borrow();
+        if let Some(admitted) = kill_after {
+            world.store().admit_changes(before.saturating_add(admitted));
+        }
+        let pending = |planned| Pending { planned, ask: None, is_given: false };
+        let answers = case.answers.iter().map(pending).collect();
+        Self { case, world, changes, before, is_started: false, answers }
+    }
+
+    /// Goes on until the execution ends or waits for ever, over the death of its process.
+    pub(super) async fn to_the_end(mut self) -> Result<Played, Problems> {
+        loop {
+            let (store, mut refusals) = (Arc::clone(self.world.store()), self.changes.clone());
+            let is_dead = move |_: &u64| !store.is_writable();
+            let played = tokio::select! {
+                biased;
+                _ = refusals.wait_for(is_dead) => None,
+                rest = self.play() => Some(rest),
+            };
+            match played {
+                Some(rest) => return Ok(self.played(rest.map_err(|why| Problems(vec![why]))?)),
+                None => {
+                    self.world = self.world.restart().await?;
+                    self.changes = self.world.store().changes();
+                }
+            }
+        }
+    }
+
+    /// Plays until there is nothing more to do.
+    async fn play(&mut self) -> Result<Rest, String> {
+        let began = Instant::now();
+        self.start().await?;
+        loop {
+            self.changes.borrow_and_update();
+            let state = self.state().await?;
+            if state.status.is_terminal() {
+                return Ok(Rest::Ended(Box::new(state)));
+            }
+            let open = self.open_asks().await?;
+            let pause = match self.next_due() {
+                Some((at, Duration::ZERO)) => {
+                    self.give(at).await?;
+                    continue;
+                }
+                Some((_, pause)) => pause,
+                None if waits_for_ever(&state, &open) => {
+                    let waiting = open.iter().map(name_of).collect();
+                    return Ok(Rest::Waits(Box::new(state), waiting));
+                }
+                None => LONGEST,
+            };
+            tokio::select! {
+                changed = self.changes.changed() => changed.map_err(|error| error.to_string())?,
+                () = sleep(pause) => {}
+            }
+            if began.elapsed() >= LONGEST {
+                return Err(self.unfinished(&state));
+            }
+        }
+    }
+
+    /// Starts the execution; one that was started before a crash is the same.
+    async fn start(&mut self) -> Result<(), String> {
+        if self.is_started {
+            return Ok(());
+        }
+        let Case { workflow, input, user, .. } = self.case;
+        let request = StartExecution {
+            execution_id: Some(ExecutionId::trusted(EXECUTION)),
+            user_id: user.clone(),
+            ..StartExecution::new(workflow, input.clone())
+        };
+        match self.world.runtime().begin(request).await {
+            Ok(_) | Err(StartError::Exists(_)) => self.is_started = true,
+            Err(refusal) => return Err(format!("is not started: {refusal}")),
+        }
+        Ok(())
+    }
+
+    async fn state(&self) -> Result<ExecutionState, String> {
+        let target = Target {
+            workflow_id: self.case.workflow.clone(),
+            execution_id: ExecutionId::trusted(EXECUTION),
+            visibility: Visibility::Everything,
+        };
+        let state = self.world.runtime().describe(&target).boxed_local().await;
+        state.map_err(|error| error.to_string())
+    }
+
+    /// Returns the open asks, and assigns the planned answers to them in their order.
+    async fn open_asks(&mut self) -> Result<Vec<Ask>, String> {
+        let open = self.world.open_asks().await.map_err(|error| error.to_string())?;
+        for ask in &open {
+            let is_assigned = |it: &Pending<'_>| it.ask.as_ref().is_some_and(|it| it.id == ask.id);
+            if self.answers.iter().any(is_assigned) {
+                continue;
+            }
+            let mut free = self.answers.iter_mut().filter(|it| it.ask.is_none());
+            if let Some(answer) = free.find(|it| is_about(ask, &it.planned.about)) {
+                answer.ask = Some(ask.clone());
+            }
+        }
+        for answer in &mut self.answers {
+            let is_open = |ask: &Ask| open.iter().any(|it| it.id == ask.id);
+            // a crash may have hidden that it was taken; another one may have ended it
+            answer.is_given |= answer.ask.as_ref().is_some_and(|ask| !is_open(ask));
+        }
+        Ok(open)
+    }
+
+    /// Returns the next answer, and the time until then.
+    fn next_due(&self) -> Option<(usize, Duration)> {
+        let dues = self.answers.iter().enumerate();
+        let dues = dues.filter_map(|(at, answer)| Some((answer.due()?, at)));
+        let (due, at) = dues.min()?;
+        Some((at, Duration::from_millis(due.ms_since(self.world.now()))))
+    }
+
+    async fn give(&mut self, at: usize) -> Result<(), String> {
+        let Some(Pending { planned, ask: Some(ask), is_given }) = self.answers.get_mut(at) else {
+            return Ok(());
+        };
+        let answered = self.world.answer_ask(ask.clone(), planned.data.clone()).await;
+        *is_given = true;
+        answered.map_err(|refusal| {
+            format!("answer {} ({}) is refused: {refusal}", at + 1, planned.about)
+        })
+    }
+
+    fn unfinished(&self, state: &ExecutionState) -> String {
+        let running = state.steps.iter().filter(|step| step.status == StepStatus::Running);
+        let running: Vec<_> = running.map(|step| &*step.path).collect();
+        format!("still runs after a year, at {}", running.join(", "))
+    }
+
+    fn played(&self, rest: Rest) -> Played {
+        let (state, waiting) = match rest {
+            Rest::Ended(state) => (*state, Vec::new()),
+            Rest::Waits(state, waiting) => (*state, waiting),
+        };
+        let end = state.ended_at.unwrap_or_else(|| self.world.now());
+        let took = Duration::from_millis(end.ms_since(state.header.created_at));
+        let unasked = self.answers.iter().filter(|answer| answer.ask.is_none());
+        let mocks = self.case.mocks.all();
+        Played {
+            took,
+            waiting,
+            unasked: unasked.map(|answer| answer.planned.about.clone()).collect(),
+            refused: self.world.refused(),
+            calls: mocks
+                .flat_map(|(_, mock)| {
+                    mock.calls().into_iter().map(|call| (call, mock.is_repeatable()))
+                })
+                .collect(),
+            changes: self.changes.borrow().saturating_sub(self.before),
+            state,
+        }
+    }
+}
+
+/// Returns true if only an answer can go on, and no deadline ends the wait.
+fn waits_for_ever(state: &ExecutionState, open: &[Ask]) -> bool {
+    state.status == Status::Suspended && open.iter().all(|ask| ask.deadline.is_none())
+}

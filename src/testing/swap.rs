@@ -1,0 +1,84 @@
+//! Definitions with mocks in place of steps.
+
+use std::collections::BTreeMap;
+
+use greenroom_actors::domain::definition::{Body, StepDefinition, StepKind, WorkflowDefinition};
+use greenroom_actors::domain::ids::{compensated_path, step_id_of};
+
+use super::mock::Mock;
+use crate::nearest::nearest;
+
+/// Puts mocks in place of steps; returns each with the name of its function. Steps are named by id,
+/// path, or either with `:compensate`. Problems name what is not there.
+pub(super) fn swap(
+    definition: &mut WorkflowDefinition,
+    mocks: &BTreeMap<String, Mock>,
+) -> Result<Vec<(String, Mock)>, Vec<String>> {
+    let known = names(&definition.steps);
+    let (mut functions, mut problems) = (Vec::new(), Vec::new());
+    for (name, mock) in mocks {
+        let function = format!("mock of {}/{name}", definition.id);
+        match put(&mut definition.steps, name, &function) {
+            Put::Done => functions.push((function, mock.clone())),
+            Put::Nowhere => {
+                let meant = nearest(name, known.iter().map(String::as_str));
+                let meant = meant.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
+                problems
+                    .push(format!("workflow {} has no step {name} to mock{meant}", definition.id));
+            }
+            Put::Without => problems.push(format!(
+                "step {} of workflow {} has no compensation to mock",
+                step_id_of(name),
+                definition.id
+            )),
+        }
+    }
+    if problems.is_empty() { Ok(functions) } else { Err(problems) }
+}
+
+/// Effect of a mock on a list of steps.
+enum Put {
+    Done,
+    /// No step has the name.
+    Nowhere,
+    /// The step has no compensation.
+    Without,
+}
+
+fn put(steps: &mut [StepDefinition], name: &str, function: &str) -> Put {
+    let body = || Body::Run { function: function.to_owned(), version: None };
+    for step in steps {
+        if step.id == step_id_of(name) {
+            let kind = if compensated_path(name).is_none() {
+                &mut step.kind
+            } else if let Some(compensation) = &mut step.compensate {
+                &mut compensation.kind
+            } else {
+                return Put::Without;
+            };
+            *kind = match kind {
+                StepKind::Tap { .. } => StepKind::Tap { body: body() },
+                _ => StepKind::Then { body: body() },
+            };
+            return Put::Done;
+        }
+        for block in step.kind.blocks_mut() {
+            match put(&mut block.steps, name, function) {
+                Put::Nowhere => {}
+                found => return found,
+            }
+        }
+    }
+    Put::Nowhere
+}
+
+/// Returns the ids of all steps, and those of their compensations.
+pub(super) fn names(steps: &[StepDefinition]) -> Vec<String> {
+    let mut names = Vec::new();
+    for step in steps {
+        names.push(step.id.clone());
+        names.extend(step.compensate.as_ref().map(|_| format!("{}:compensate", step.id)));
+        names.extend(step.kind.blocks().into_iter().flat_map(|block| self::names(&block.steps)));
+    }
+    names
+}

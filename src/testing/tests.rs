@@ -1,0 +1,239 @@
+//! Tests of worlds and cases.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::builder::{Block, Retry, Step, Suspend, Workflow};
+use crate::config::Config;
+use crate::greenroom::Problems;
+use crate::{Greenroom, RunError};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// An approval within two days, then a charge.
+fn expense() -> Workflow {
+    let manager =
+        Suspend::always().deadline(48 * HOUR).on_timeout_resume(json!({ "approved": false }));
+    let approval = Step::map("manager", json!({ "approved": "resume.approved" })).suspend(manager);
+    let paid = Block::new("paid").step(Step::run("pay", "bank.pay").retry(Retry::attempts(3)));
+    Workflow::new("expense")
+        .result(json!({ "paid": "steps.pay is defined" }))
+        .step(approval)
+        .step(Step::when("if-approved", "steps.manager.approved", paid))
+}
+
+fn server() -> Greenroom {
+    Greenroom::new().workflow(expense())
+}
+
+fn case() -> Case {
+    Case::new("expense").input(&json!({ "amount": 900 })).mock_step("pay", Mock::output(json!(7)))
+}
+
+/// A case whose payment fails.
+fn refusing() -> Case {
+    let pay = Mock::failure("no money");
+    case().mock_step("pay", pay).answer("manager", HOUR, &json!({ "approved": true }))
+}
+
+fn problems_of(case: &Case, server: impl Fn() -> Greenroom) -> Vec<String> {
+    run(case.run(server)).map_or_else(|Problems(problems)| problems, |_| Vec::new())
+}
+
+#[test]
+fn two_days_pass_in_a_moment() {
+    let case = case()
+        .expect("result.paid == false and steps.manager.approved == false")
+        .expect_ran(["manager"])
+        .expect_not_ran(["pay"])
+        .expect_took(48 * HOUR);
+    let outcome = run(case.run(server)).unwrap();
+    assert_eq!((outcome.status, outcome.took.as_secs()), (Status::Completed, 48 * 3600));
+}
+
+#[test]
+fn answers_are_given_when_they_are_due() {
+    let yes = json!({ "approved": true });
+    let case =
+        case().answer("manager", 30 * HOUR, &yes).expect("result.paid").expect_took(30 * HOUR);
+    let outcome = run(case.run(server)).unwrap();
+    assert_eq!(outcome.ran, ["manager", "if-approved", "pay"]);
+}
+
+#[test]
+fn a_killed_run_ends_like_any_other() {
+    let pay = Mock::output(json!(7)).failing(2, "the bank is closed").taking(HOUR);
+    let case = case()
+        .mock_step("pay", pay.clone())
+        .answer("manager", HOUR, &json!({ "approved": true }))
+        .expect("result.paid")
+        .crash_everywhere();
+    let outcome = run(case.run(server)).unwrap();
+    assert!(outcome.kills >= 7, "{outcome:?}");
+}
+
+#[test]
+fn a_charge_without_its_key_is_found() {
+    let ledger = Arc::new(Mutex::new(Vec::new()));
+    let entries = Arc::clone(&ledger);
+    let server = move || {
+        ledger.lock().unwrap().clear();
+        let ledger = Arc::clone(&ledger);
+        let pay = move |_| {
+            // an entry of each call, whatever its key
+            ledger.lock().unwrap().push(900);
+            async { Ok(json!(1).into()) }
+        };
+        server().function("bank.pay", pay)
+    };
+    let yes = json!({ "approved": true });
+    let case =
+        Case::new("expense").answer("manager", HOUR, &yes).crash_everywhere().check(move |_| {
+            match entries.lock().unwrap().as_slice() {
+                [] | [_] => Ok(()),
+                entries => Err(format!("charged {} times", entries.len())),
+            }
+        });
+    let problems = problems_of(&case, server);
+    assert!(problems.iter().any(|it| it.ends_with("charged 2 times")), "{problems:?}");
+}
+
+#[test]
+fn a_mock_that_recognizes_no_keys_is_not_called_twice() {
+    let pay = Mock::output(json!(7)).unrepeatable();
+    let case = case()
+        .mock_step("pay", pay)
+        .answer("manager", HOUR, &json!({ "approved": true }))
+        .crash_everywhere();
+    let problems = problems_of(&case, server);
+    let said = "is called 2 times with the key test/if-approved/paid/pay, without a crash 1";
+    assert!(problems.iter().any(|it| it.contains(said)), "{problems:?}");
+}
+
+#[test]
+fn what_is_not_as_expected_is_named() {
+    let no = json!({ "approved": 1 });
+    let cases: &[(Case, &str)] = &[
+        (case().expect("result.paid"), "result.paid is false; the result is {\"paid\":false}"),
+        (case().expect("result"), "result is neither true nor false: {\"paid\":false}"),
+        (case().expect("reslt.paid"), "reslt.paid: "),
+        (case().expect_ran(["pay"]), "step pay does not run"),
+        (case().expect_not_ran(["manager"]), "step manager runs"),
+        (case().expect_took(47 * HOUR), "expected 169200s"),
+        (case().expect_error("no"), "its status is completed, expected error"),
+        (case().expect_status(Status::Cancelled), "its status is completed, expected cancelled"),
+        (case().answer("pay", HOUR, &no), "pay never asked for its answer"),
+        (refusing().expect_error("closed"), "the error is \"no money\", without \"closed\""),
+    ];
+    for (case, problem) in cases {
+        let problems = problems_of(case, server);
+        assert!(problems.iter().any(|it| it.contains(problem)), "{problem}: {problems:?}");
+    }
+}
+
+#[test]
+fn names_that_are_not_there_are_refused() {
+    let mock = || Mock::output(1);
+    let scripted = || Arc::new(ScriptedModel::local([])) as _;
+    let cases: &[(Case, &str)] = &[
+        (
+            case().mock_step("pya", mock()),
+            "workflow expense has no step pya to mock; did you mean pay?",
+        ),
+        (
+            case().mock_step("pay:compensate", mock()),
+            "step pay of workflow expense has no compensation to mock",
+        ),
+        (
+            case().mock_step_of("expens", "pay", mock()),
+            "there is no workflow expens to mock; did you mean expense?",
+        ),
+        (case().mock_tool("bank", mock()), "there is no tool bank to mock"),
+        (case().mock_model("large", scripted()), "there is no model large to mock"),
+        (
+            Case::new("expense"),
+            "step pay of workflow expense runs the function bank.pay, which is not registered: \
+             mock the step",
+        ),
+        (Case::new("expence").mock_step_of("expense", "pay", mock()), "is not started: "),
+    ];
+    for (case, problem) in cases {
+        let problems = problems_of(case, server);
+        assert!(problems.iter().any(|it| it.contains(problem)), "{problem}: {problems:?}");
+    }
+}
+
+#[test]
+fn what_would_leave_the_process_fails_by_name() {
+    let text = "[models.m]\nprovider = \"openai\"\nmodel = \"x\"\n\
+                api_key = \"secret:NO_KEY\"\n\
+                [agents.a]\nmodel = \"m\"\ninstructions = \"i\"\n\
+                [workflows.w]\n[[workflows.w.steps]]\nid = \"call\"\n\
+                http = { url = \"https://a.example/x\" }\non_error = \"ignore\"\n\
+                [[workflows.w.steps]]\nid = \"run\"\ncommand = { argv = [\"/bin/true\"] }\non_error = \"ignore\"\n\
+                [[workflows.w.steps]]\nid = \"think\"\ntype = \"andAgent\"\nagent = \"a\"\n";
+    let server = || Greenroom::over(Config::parse(text, "c.toml").unwrap());
+    let problems = problems_of(&Case::new("w").expect_error("mock"), server);
+    assert_eq!(
+        problems,
+        [
+            "model m would call its provider: mock models.m",
+            "step call would call a.example: mock it",
+            "step run would run /bin/true: mock it",
+        ]
+    );
+    let answer = ScriptedModel::local([ScriptedAnswer::Text("fine".to_owned())]);
+    let mocked = Case::new("w")
+        .mock_step("call", Mock::output(1))
+        .mock_step("run", Mock::output(2))
+        .mock_model("m", Arc::new(answer))
+        .expect("result.text == 'fine'");
+    assert_eq!(problems_of(&mocked, server), [""; 0]);
+}
+
+#[test]
+fn an_execution_that_waits_for_ever_is_suspended() {
+    let flow = Workflow::new("w").step(Step::map("a", json!(1)).suspend(Suspend::always()));
+    let server = move || Greenroom::new().workflow(flow.clone());
+    let problems = problems_of(&Case::new("w"), &server);
+    assert_eq!(problems, ["its status is suspended, expected completed: a waits for an answer"]);
+    let expected = Case::new("w").expect_status(Status::Suspended);
+    assert_eq!(problems_of(&expected, &server), [""; 0]);
+}
+
+#[test]
+fn a_world_is_driven_step_by_step() {
+    let pay = Mock::with(|call| Ok(json!({ "of": call.input, "attempt": call.attempt })));
+    let world = server().test().mock_step("expense", "pay", pay.clone());
+    run(async move {
+        let world = world.starting_at("2026-03-01T09:00:00Z").launch().await.unwrap();
+        let run = world.start("expense", &Value::Null).execution_id("a").await.unwrap();
+        run.settled().await.unwrap();
+        world.skip(47 * HOUR).await;
+        let world = world.restart().await.unwrap();
+        let error = world.answer("pay", &json!(1)).await.unwrap_err();
+        assert_eq!(error.to_string(), "pay waits for no answer; manager does");
+        world.answer("manager", &json!({ "approved": true })).await.unwrap();
+        let run = world.run("expense", "a");
+        assert_eq!(run.result().await, Ok(json!({ "paid": true })));
+        assert_eq!(
+            run.state().await.unwrap().header.created_at.to_iso(),
+            "2026-03-01T09:00:00.000Z"
+        );
+        let calls = pay.calls();
+        assert_eq!(calls.len(), 1);
+        assert_eq!((&*calls[0].name, calls[0].attempt), ("if-approved/paid/pay", 1));
+        let lost = world.run("expense", "b").result().await;
+        assert!(matches!(lost, Err(RunError::Unknown(_))), "{lost:?}");
+    });
+}
+
+#[tokio::test]
+async fn a_world_needs_virtual_time() {
+    let refused = server().test().mock_step("expense", "pay", Mock::output(1)).launch().await;
+    let Problems(problems) = refused.unwrap_err();
+    assert_eq!(problems, ["a world needs virtual time: launch it within greenroom::testing::run"]);
+}

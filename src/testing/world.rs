@@ -1,0 +1,174 @@
+//! A runtime in virtual time, over a store in memory.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::clock::Clock as _;
+use greenroom_actors::ports::memory::{MemoryCrashMarks, MemoryStore};
+use greenroom_actors::ports::store::{Ask, AskFilter, AskSubject};
+use greenroom_actors::requests::{AnswerAsk, AskAccess};
+use greenroom_actors::testkit::TestClock;
+use greenroom_actors::{Runtime, RuntimePorts};
+use serde::Serialize;
+
+use super::setup::Blueprint;
+use crate::app::runs_in_system;
+use crate::greenroom::Problems;
+use crate::handle::{Handle, Run, Start};
+
+/// Open asks that are looked at; more need several answers first.
+const ASKS_MAX: usize = 1_000;
+
+/// A server without HTTP, in virtual time and over a store in memory: a process that a test kills
+/// and starts again. It lives in [`testing::run`](super::run).
+#[derive(Debug)]
+pub struct World {
+    handle: Handle,
+    store: Arc<MemoryStore>,
+    crash_marks: Arc<MemoryCrashMarks>,
+    clock: Arc<TestClock>,
+    blueprint: Blueprint,
+}
+
+/// Reason why an ask could not be answered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct AnswerError(String);
+
+impl World {
+    pub(super) async fn launch(blueprint: Blueprint) -> Result<Self, Problems> {
+        if !runs_in_system() {
+            let why = "a world needs virtual time: launch it within greenroom::testing::run";
+            return Err(Problems(vec![why.to_owned()]));
+        }
+        let clock = Arc::new(TestClock::starting_at(blueprint.start));
+        Self::over(MemoryStore::new(), MemoryCrashMarks::default(), clock, blueprint).await
+    }
+
+    async fn over(
+        store: MemoryStore,
+        crash_marks: MemoryCrashMarks,
+        clock: Arc<TestClock>,
+        blueprint: Blueprint,
+    ) -> Result<Self, Problems> {
+        let (store, crash_marks) = (Arc::new(store), Arc::new(crash_marks));
+        let ports = RuntimePorts {
+            crash_marks: Arc::clone(&crash_marks) as _,
+            external_calls: Arc::new(blueprint.outside.clone()),
+            ..RuntimePorts::new(Arc::clone(&store) as _, Arc::clone(&clock) as _)
+        };
+        let Blueprint { registry, limits, .. } = &blueprint;
+        let runtime = Runtime::launch(registry.clone(), ports, limits.clone()).await;
+        let runtime = runtime.map_err(|error| Problems(vec![error.to_string()]))?;
+        // nothing listens
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let handle = Handle::new(runtime, address);
+        Ok(Self { handle, store, crash_marks, clock, blueprint })
+    }
+
+    /// Kills the process without a word, and starts another one over the same store. Each [`Run`] of
+    /// before belongs to the killed process; [`World::run`] finds it again.
+    pub async fn restart(self) -> Result<Self, Problems> {
+        // copied first: a killed process records nothing more
+        let (store, crash_marks) = (self.store.reopened(), self.crash_marks.reopened());
+        self.handle.runtime().clone().kill().await;
+        Self::over(store, crash_marks, self.clock, self.blueprint).await
+    }
+
+    /// Returns the handle, as code of a program has it. Its address is no address.
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Returns the runtime, for what the world has no method for.
+    pub fn runtime(&self) -> &Runtime {
+        self.handle.runtime()
+    }
+
+    /// Starts an execution when awaited, as [`Handle::start`] does.
+    pub fn start(&self, workflow: &str, input: &(impl Serialize + ?Sized)) -> Start {
+        self.handle.start(workflow, input)
+    }
+
+    /// Returns an execution that was started before, also before a restart.
+    pub fn run(&self, workflow: &str, execution_id: &str) -> Run {
+        self.handle.run(workflow, execution_id)
+    }
+
+    /// Lets virtual time pass: everything happens that is due meanwhile.
+    pub async fn skip(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
+    /// Answers the open ask of a step, named by its id or its path, in any execution, or of a call of
+    /// a tool, by the tool's name. Returns when that is durable.
+    pub async fn answer(
+        &self,
+        about: &str,
+        data: &(impl Serialize + ?Sized),
+    ) -> Result<(), AnswerError> {
+        let data = serde_json::to_value(data).map_err(|error| AnswerError(error.to_string()))?;
+        let open = self.open_asks().await?;
+        let found = open.iter().find(|ask| is_about(ask, about)).cloned();
+        let Some(ask) = found else {
+            let waiting: Vec<_> = open.iter().map(name_of).collect();
+            let waiting = match waiting.is_empty() {
+                true => "nothing does".to_owned(),
+                false => format!("{} does", waiting.join(", ")),
+            };
+            return Err(AnswerError(format!("{about} waits for no answer; {waiting}")));
+        };
+        self.answer_ask(ask, data).await
+    }
+
+    pub(super) async fn answer_ask(
+        &self,
+        ask: Ask,
+        data: serde_json::Value,
+    ) -> Result<(), AnswerError> {
+        let access = AskAccess { answerer: None, is_forced: false, revision: None };
+        let answer = AnswerAsk { data, by: None, access, idempotency: None };
+        let answered = self.runtime().answer_ask(ask, answer).await;
+        answered.map(drop).map_err(|error| AnswerError(error.to_string()))
+    }
+
+    pub(super) async fn open_asks(&self) -> Result<Vec<Ask>, AnswerError> {
+        let filter = AskFilter { is_open: true, ..AskFilter::default() };
+        let page = self.runtime().inbox(&filter, None, ASKS_MAX).await;
+        page.map(|page| page.asks).map_err(|error| AnswerError(error.to_string()))
+    }
+
+    /// Returns what would have left the process and is not mocked, in words.
+    pub fn refused(&self) -> Vec<String> {
+        self.blueprint.outside.refused()
+    }
+
+    /// Returns the virtual time.
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(super) fn store(&self) -> &Arc<MemoryStore> {
+        &self.store
+    }
+}
+
+/// Returns true if an ask is that of a step of this id or path, or of a call of this tool.
+pub(super) fn is_about(ask: &Ask, about: &str) -> bool {
+    match &ask.subject {
+        AskSubject::Step(step) => {
+            *step.path == *about || greenroom_actors::domain::ids::step_id_of(&step.path) == about
+        }
+        AskSubject::Call(call) => *call.tool_name == *about,
+    }
+}
+
+/// Returns what an ask is about, for people.
+pub(super) fn name_of(ask: &Ask) -> String {
+    match &ask.subject {
+        AskSubject::Step(step) => step.path.to_string(),
+        AskSubject::Call(call) => format!("a call of {}", call.tool_name),
+    }
+}

@@ -1,0 +1,156 @@
+//! `greenroom test`: the tests of workflows.
+
+use std::fs;
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::program::Programs as _;
+use support::server::Home;
+
+const SHIPPED: &str = include_str!("../../../config.toml");
+
+/// A booking whose shipment fails, and one that a crash charges twice.
+const ORDERS: &str = r#"
+[workflows.order]
+[[workflows.order.steps]]
+id = "charge"
+http = { method = "POST", url = "https://bank.example/charges", body = { n = "input.n" } }
+compensate = { run = "bank.refund" }
+[[workflows.order.steps]]
+id = "ship"
+run = "ship"
+
+[[workflows.order.tests]]
+name = "no truck"   # kept
+input = { n = 1 }
+mocks = { charge = { output = 7 }, "charge:compensate" = { output = 0 }, ship = { fail = "no <truck>" } }
+EXPECT
+[[workflows.order.tests]]
+name = "charged once"
+input = { n = 1 }
+mocks = { charge = { output = 7, repeatable = false }, "charge:compensate" = { output = 0 }, ship = { output = 8 } }
+crash_everywhere = true
+"#;
+
+/// Returns what `greenroom test` says of a configuration.
+fn test(home: &Home, arguments: &[&str]) -> Output {
+    home.run(home.greenroom(&[&["test"], arguments].concat()))
+}
+
+fn home_with(config: &str) -> Home {
+    let home = Home::new();
+    fs::write(home.path("config.toml"), config).unwrap();
+    home
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn shipped_workflows_pass_their_tests_and_mutants_do_not() {
+    let ran = test(&home_with(SHIPPED), &[]);
+    let said = text(&ran.stdout);
+    assert!(ran.status.success(), "{said}{}", text(&ran.stderr));
+    for line in ["expense-approval: nobody answers ", " took 48 h, killed at ", ", 0 failed, in "] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+
+    let mutants = [
+        ("data.n + 1", "data.n + 2", "three is added"),
+        ("\"input.amount > 500\"", "\"input.amount > 5000\"", "nobody answers"),
+        ("approved = \"false\", by", "approved = \"true\", by", "nobody answers"),
+        ("deadline = \"48h\"", "deadline = \"24h\"", "nobody answers"),
+        ("when = \"steps.manager.approved\"", "when = \"false\"", "a manager approves"),
+        ("input.nights * 95", "input.nights * 59", "the faster carrier"),
+        ("duration = \"20ms\"", "duration = \"40s\"", "the faster carrier"),
+        ("duration = \"5s\"", "duration = \"50s\"", "it waits"),
+        ("max_iterations = 5", "max_iterations = 1", "the editor asks"),
+    ];
+    for (right, wrong, name) in mutants {
+        assert!(SHIPPED.contains(right), "{right}");
+        let home = home_with(&SHIPPED.replace(right, wrong));
+        let ran = test(&home, &["--filter", name]);
+        let said = text(&ran.stdout);
+        assert_eq!(ran.status.code(), Some(1), "{right} as {wrong}: {said}");
+        assert!(said.contains("FAIL  ") && said.contains("config.toml:"), "{said}");
+    }
+}
+
+#[test]
+fn a_charge_that_a_crash_repeats_is_found() {
+    let home = home_with(&ORDERS.replace("EXPECT", "expect = { error = \"truck\" }"));
+    let ran = test(&home, &[]);
+    let said = text(&ran.stdout);
+    assert_eq!(ran.status.code(), Some(1), "{said}");
+    assert!(said.contains("ok    order: no truck "), "{said}");
+    let found = "killed before change 2 of 3: charge is called 2 times with the key test/charge";
+    assert!(said.contains(found), "{said}");
+    assert!(said.contains("2 tests, 1 failed, in "), "{said}");
+    assert!(!home.path("greenroom.db").exists(), "a test stores nothing");
+
+    let ran = test(&home, &["-o", "json"]);
+    let report: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!((&report["ok"], &report["failed"]), (&false.into(), &1.into()), "{report}");
+    assert_eq!(report["tests"][0]["error"], "no <truck>", "{report}");
+    assert_eq!(report["tests"][1]["line"], 18, "{report}");
+
+    let ran = test(&home, &["-o", "junit", "--filter", "order: charged"]);
+    let report = text(&ran.stdout);
+    let begin = "<testsuite name=\"order\" tests=\"1\" skipped=\"0\" errors=\"0\" failures=\"1\">";
+    assert!(report.contains(begin) && report.contains("<failure message="), "{report}");
+}
+
+#[test]
+fn expectations_are_written_into_the_file() {
+    let home = home_with(&ORDERS.replace("EXPECT", ""));
+    let ran = test(&home, &["--update"]);
+    // the second test fails only when it is killed: nothing to write for it
+    assert_eq!(ran.status.code(), Some(1), "{}", text(&ran.stdout));
+    let said = text(&ran.stderr);
+    assert!(said.contains("config.toml: wrote `expect` of order: no truck"), "{said}");
+    let written = fs::read_to_string(home.path("config.toml")).unwrap();
+    let expected =
+        "expect = { status = \"error\", error = \"no <truck>\", ran = [\"charge\", \"ship\"] }";
+    assert!(written.contains(expected), "{written}");
+    assert!(written.contains("name = \"no truck\"   # kept"), "{written}");
+    let ran = test(&home, &["--filter", "no truck"]);
+    assert!(ran.status.success(), "{}", text(&ran.stdout));
+    let again = test(&home, &["--update", "--filter", "no truck"]);
+    assert!(text(&again.stdout).contains("nothing to write"), "{}", text(&again.stdout));
+    assert_eq!(fs::read_to_string(home.path("config.toml")).unwrap(), written);
+}
+
+#[test]
+fn without_a_test_to_run_it_says_what_there_is() {
+    let shown = |home: &Home, arguments: &[&str]| {
+        let ran = test(home, arguments);
+        assert_eq!(ran.status.code(), Some(1), "{}", text(&ran.stdout));
+        text(&ran.stderr)
+    };
+    let none = home_with("[workflows.w]\n[[workflows.w.steps]]\nid = \"a\"\nmap = 1\n");
+    let said = shown(&none, &[]);
+    assert!(
+        said.contains("no workflow has tests") && said.contains("[[workflows.w.tests]]"),
+        "{said}"
+    );
+    let said = shown(&Home::new(), &["--filter", "zzz"]);
+    assert!(said.contains("no test has \"zzz\" in its name; there are\n  "), "{said}");
+    assert!(said.contains("\n  expense-approval: nobody answers\n"), "{said}");
+    let said = shown(&home_with("[workflows.w]\nstep = 1\n"), &[]);
+    assert!(said.contains("config.toml:2:1: "), "{said}");
+    let home = home_with(&ORDERS.replace("EXPECT", "expect = { ran = [\"shp\"] }"));
+    let said = shown(&home, &[]);
+    assert!(said.contains("did you mean `ship`?") || said.contains("did you mean ship"), "{said}");
+}
+
+#[test]
+fn a_first_configuration_has_tests_that_pass() {
+    let home = Home::new();
+    assert!(home.run(home.greenroom(&["init"])).status.success());
+    let ran = test(&home, &[]);
+    let said = text(&ran.stdout);
+    assert!(ran.status.success(), "{said}");
+    assert!(said.contains("ok    order: nobody answers "), "{said}");
+}
