@@ -19,6 +19,7 @@
 //! | routes of one's own, and who calls them | [`routes`], [`auth`] |
 //! | a server beside other code: starting, following and resuming executions | [`Server`], [`Handle`], [`Run`] |
 //! | everything that requests can do, from Rust | [`runtime`] |
+//! | a store of one's own, and the rules that it has to follow | [`store`] |
 //! | the usual names in one `use` | [`prelude`] |
 //!
 //! # A workflow
@@ -140,6 +141,7 @@ mod sample;
 pub mod schema;
 mod server;
 pub mod step;
+pub mod store;
 #[doc(hidden)]
 pub mod telemetry;
 mod threads;
