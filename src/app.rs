@@ -53,7 +53,7 @@ use crate::api::observability::Storage;
 use crate::auth::Providers;
 use crate::config::steps;
 use crate::config::{Config, ConfigProblem, Environment, LimitsConfig};
-use crate::handle::Handle;
+use crate::handle::{Handle, Host};
 use crate::reload::ReloadStatus;
 use crate::telemetry;
 use crate::telemetry::logs::{LogOptions, LogSink, LogStoreSettings, LogStoreWriter};
@@ -158,6 +158,8 @@ impl Application {
         let mut ports = RuntimePorts::new(Arc::clone(&store), parts.clock());
         (ports.members, ports.links) = (members, links);
         ports.crash_marks = crash_marks;
+        let host = Host::new(address);
+        ports.host = Some(Arc::new(host.clone()));
         ports.observers = telemetry.observers();
         ports.external_calls = Arc::clone(&outbound) as _;
         if let Some(metrics) = &metrics {
@@ -185,7 +187,7 @@ impl Application {
         let shutdown = Shutdown::new();
         // callers reach the others through a load balancer, which repeats what was not connected
         let door = config.cluster.listen.map(|_| Door::of(&listener)).transpose()?;
-        let handle = Handle::new(runtime.clone(), address);
+        let handle = Handle::new(runtime.clone(), host);
         let server = serve(listener, handle.clone(), web, shutdown.clone())?;
         let environment = config.environment;
         // without the parts: the store belongs to the runtime alone

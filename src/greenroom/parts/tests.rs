@@ -44,7 +44,8 @@ async fn a_server_keeps_everything_in_the_programs_store_and_dates_it_by_its_clo
     assert_eq!(run.result().await.unwrap(), json!({ "n": 2 }));
 
     let mut connection = TcpStream::connect(server.handle().address()).await.unwrap();
-    let request = "GET /observability/status HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n";
+    let request =
+        "GET /observability/status HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n";
     connection.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     connection.read_to_string(&mut answer).await.unwrap();
