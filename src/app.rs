@@ -11,6 +11,7 @@ mod front_end;
 mod maintenance;
 mod metrics;
 mod models;
+mod parts;
 mod reloading;
 mod routes;
 mod running;
@@ -38,6 +39,7 @@ pub(crate) use self::binding::{check, openapi};
 pub(crate) use self::capacity::room_for_connections;
 use self::exporting::Telemetry;
 pub(crate) use self::exporting::Variables;
+pub use self::parts::Parts;
 use self::reloading::{ReloadContext, Reloading};
 pub(crate) use self::running::{StopsOn, StoreLost};
 use self::signals::{outlive_early_hangups, outlive_file_size_limit};
@@ -52,7 +54,7 @@ use crate::api::observability::Storage;
 use crate::auth::Providers;
 use crate::config::steps;
 use crate::config::{Config, ConfigProblem, Environment, LimitsConfig};
-use crate::handle::Handle;
+use crate::handle::{Handle, Host};
 use crate::reload::ReloadStatus;
 use crate::telemetry;
 use crate::telemetry::logs::{LogOptions, LogSink, LogStoreSettings, LogStoreWriter};
@@ -80,6 +82,8 @@ pub struct Registered {
     pub providers: Providers,
     /// Routes in addition to those of the server and of the configuration.
     pub routes: Routes,
+    /// Parts in place of those of the server.
+    pub parts: Parts,
 }
 
 /// Serves a configuration, and the definitions of Rust code, until it stops. Blocks. `begun` is called
@@ -135,7 +139,7 @@ impl Application {
         service_manager::starting();
         Variables::fill(&mut config).map_err(|problem| refused(&[problem]))?;
         capacity::ensure(&config, workers(&config))?;
-        let Registered { registry: registered, providers, routes } = registered;
+        let Registered { registry: registered, providers, routes, parts } = registered;
         let outbound = Arc::new(tools::outbound(&config));
         let registry = serving(&config, &outbound, &config.limits, registered.clone())?;
         let mut web = front_end::prepare(&config).map_err(|problem| refused(&[problem]))?;
@@ -148,12 +152,15 @@ impl Application {
         config.server.name.get_or_insert_with(|| default_name(address));
         let metrics = metrics::metrics(&config.metrics, &registry)?;
         let Opened { store, crash_marks, read, lost, members, links, read_links } =
-            store::open(&config, metrics.as_deref())?;
+            store::open(&config, &parts, metrics.as_deref())?;
+        web.storage = Storage::of(&*store);
         let telemetry = Telemetry::start(&config, metrics.as_ref())?;
         web.is_telemetry_enabled = telemetry.is_on();
-        let mut ports = RuntimePorts::new(Arc::clone(&store), Arc::new(SystemClock));
+        let mut ports = RuntimePorts::new(Arc::clone(&store), parts.clock());
         (ports.members, ports.links) = (members, links);
         ports.crash_marks = crash_marks;
+        let host = Host::new(address);
+        ports.host = Some(Arc::new(host.clone()));
         ports.observers = telemetry.observers();
         ports.external_calls = Arc::clone(&outbound) as _;
         if let Some(metrics) = &metrics {
@@ -181,10 +188,12 @@ impl Application {
         let shutdown = Shutdown::new();
         // callers reach the others through a load balancer, which repeats what was not connected
         let door = config.cluster.listen.map(|_| Door::of(&listener)).transpose()?;
-        let handle = Handle::new(runtime.clone(), address);
+        let handle = Handle::new(runtime.clone(), host);
         let server = serve(listener, handle.clone(), web, shutdown.clone())?;
         let environment = config.environment;
-        let registered = Registered { registry: registered, providers, routes };
+        // without the parts: the store belongs to the runtime alone
+        let registered =
+            Registered { registry: registered, providers, routes, parts: Parts::default() };
         let context = ReloadContext { runtime, metrics, reload_status, catalogue, outbound };
         let reloading = Reloading::new(config, registered, context)?;
         Ok(Self {
@@ -241,6 +250,7 @@ fn start_log_writer(
     sinks.extend(telemetry.log_sinks());
     LogStoreWriter::start(LogStoreSettings {
         store,
+        // that of the records
         clock: Arc::new(SystemClock),
         retention: config.logs.retention,
         rows_max: config.logs.rows_max,
@@ -291,7 +301,6 @@ fn refused(problems: &[ConfigProblem]) -> io::Error {
 
 pub(crate) fn web_config(config: &Config) -> WebConfig {
     let Config { server, limits, cors, system, updates, telemetry, .. } = config;
-    let (storage, is_persistent) = config.store.url.technology();
     WebConfig {
         host: server.host.clone(),
         is_loopback: server.is_loopback(),
@@ -313,7 +322,7 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         admission: capacity::admission(limits, usize::MAX),
         shutdown_timeout: CONNECTIONS_GRACE,
         environment: config.environment.as_str(),
-        storage: Storage { name: storage, is_persistent },
+        storage: Storage::default(),
         console: front_end::console_settings(&config.console),
         force_roles: config.inbox.force_roles.clone(),
         links: None,

@@ -2,6 +2,7 @@
 
 mod error;
 mod functions;
+mod parts;
 mod tools;
 
 use std::any::TypeId;
@@ -17,7 +18,7 @@ use greenroom_actors::ports::model::LanguageModel;
 use greenroom_actors::registry::Registry;
 use greenroom_actors::runtime::BULK_WORKFLOW;
 
-use crate::app::{Application, Registered, StopsOn, checks, run, runs_in_system};
+use crate::app::{Application, Parts, Registered, StopsOn, checks, run, runs_in_system};
 use crate::auth::{AuthProvider, Providers};
 use crate::builder::Workflow;
 #[cfg(feature = "testing")]
@@ -53,6 +54,7 @@ pub struct Greenroom {
     registry: Registry,
     providers: Providers,
     routes: Routes,
+    parts: Parts,
     state: State,
     /// Typed functions and tools, which find their state at the start.
     bindings: Vec<Binding>,
@@ -81,6 +83,7 @@ impl Greenroom {
             registry: Registry::default(),
             providers: Providers::default(),
             routes: Routes::default(),
+            parts: Parts::default(),
             state: State::default(),
             bindings: Vec::new(),
             carried: HashMap::new(),
@@ -313,10 +316,10 @@ impl Greenroom {
     }
 
     pub(crate) fn checked(self) -> Result<(Config, Registered), Problems> {
-        let Self { mut config, registry, providers, routes, state, bindings, .. } = self;
+        let Self { mut config, registry, providers, routes, parts, state, bindings, .. } = self;
         let mut problems = self.problems;
         problems.extend(bindings.into_iter().filter_map(|binding| binding.bind(&state).err()));
-        let registered = Registered { registry, providers, routes };
+        let registered = Registered { registry, providers, routes, parts };
         let names = checks::names(&registered);
         problems.extend(config.check_names(&names).iter().map(ToString::to_string));
         problems.extend(checks::problems(&config, &registered));

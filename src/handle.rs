@@ -1,5 +1,6 @@
 //! The running server, as other code of the process reaches it.
 
+mod context;
 mod run;
 mod start;
 
@@ -10,6 +11,7 @@ use greenroom_actors::domain::ids::ExecutionId;
 use serde::Serialize;
 use tokio::sync::watch;
 
+pub use self::context::{NoServer, ServerContext};
 pub use self::run::{Run, RunError, RunEvent};
 pub use self::start::Start;
 
@@ -22,19 +24,32 @@ pub use self::start::Start;
 #[derive(Debug, Clone)]
 pub struct Handle {
     runtime: Runtime,
+    host: Host,
+}
+
+/// A server, without its runtime. All clones are the same server.
+#[derive(Debug, Clone)]
+pub(crate) struct Host {
     address: SocketAddr,
     /// True once a stop was asked for.
     stop: watch::Sender<bool>,
 }
 
+impl Host {
+    pub(crate) fn new(address: SocketAddr) -> Self {
+        Self { address, stop: watch::Sender::new(false) }
+    }
+}
+
 impl Handle {
-    pub(crate) fn new(runtime: Runtime, address: SocketAddr) -> Self {
-        Self { runtime, address, stop: watch::Sender::new(false) }
+    /// Returns the handle of a server. For [`ServerContext`], the runtime has the same host.
+    pub(crate) fn new(runtime: Runtime, host: Host) -> Self {
+        Self { runtime, host }
     }
 
     /// Returns the bound address, with the actual port if 0 was configured.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.host.address
     }
 
     /// Returns the runtime, for what this handle has no method for.
@@ -69,12 +84,12 @@ impl Handle {
     /// at once; the end is that of [`Server::stop`](crate::Server::stop) or of
     /// [`Greenroom::serve`](crate::Greenroom::serve).
     pub fn stop(&self) {
-        self.stop.send_replace(true);
+        self.host.stop.send_replace(true);
     }
 
     /// Resolves when the server was asked to stop by a handle.
     pub(crate) async fn asked_to_stop(&self) {
-        let mut asked = self.stop.subscribe();
+        let mut asked = self.host.stop.subscribe();
         // the sender is in `self`: waiting cannot fail
         let _ = asked.wait_for(|is_asked| *is_asked).await;
     }

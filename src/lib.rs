@@ -18,7 +18,9 @@
 //! | models of one's own, and one for tests | [`model`], [`adapters::mock`] |
 //! | routes of one's own, and who calls them | [`routes`], [`auth`] |
 //! | a server beside other code: starting, following and resuming executions | [`Server`], [`Handle`], [`Run`] |
+//! | the same from functions of steps and tools | [`ServerContext`] |
 //! | everything that requests can do, from Rust | [`runtime`] |
+//! | a store of one's own, and the rules that it has to follow | [`store`] |
 //! | the usual names in one `use` | [`prelude`] |
 //!
 //! # A workflow
@@ -140,6 +142,7 @@ mod sample;
 pub mod schema;
 mod server;
 pub mod step;
+pub mod store;
 #[doc(hidden)]
 pub mod telemetry;
 #[cfg(feature = "testing")]
@@ -154,7 +157,7 @@ pub use actix_web;
 pub use greenroom::{Greenroom, Problems, ServeError};
 pub use greenroom_actors::Runtime;
 pub use greenroom_actors::requests::StartError;
-pub use handle::{Handle, Run, RunError, RunEvent, Start};
+pub use handle::{Handle, NoServer, Run, RunError, RunEvent, ServerContext, Start};
 /// The library that makes JSON Schemas of types. A derived `JsonSchema` of a program that does not
 /// name it needs `use greenroom::schemars;` beside it.
 #[cfg(feature = "schemars")]

@@ -15,4 +15,4 @@ pub use crate::builder::{Agent, Block, OnError, Projection, Retry, Step, Suspend
 pub use crate::step::{StepContext, StepError, StepOutcome};
 pub use crate::tool::{Approval, ToolContext, ToolError};
 pub use crate::typed::Data;
-pub use crate::{Greenroom, Handle, Run, Runtime, ServeError, Server};
+pub use crate::{Greenroom, Handle, Run, Runtime, ServeError, Server, ServerContext};

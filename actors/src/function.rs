@@ -14,6 +14,7 @@ pub use self::error::StepError;
 use crate::domain::ids::{ExecutionId, StepPath};
 pub use crate::domain::principal::Principal;
 use crate::domain::trace::{EntityType, Trace, TraceOrigin};
+use crate::home::Home;
 
 /// Context of an attempt, for a step's function.
 #[derive(Debug, Clone)]
@@ -41,6 +42,7 @@ pub struct StepContext {
     /// is dropped then; the token stops work that it has moved to other threads.
     pub cancellation: CancellationToken,
     pub(crate) progress: ProgressSender,
+    pub(crate) home: Home,
 }
 
 /// Sends the progress of a step to subscribers, if there are any.
@@ -92,6 +94,7 @@ impl StepContext {
             execution_id,
             cancellation: CancellationToken::new(),
             progress: ProgressSender::default(),
+            home: Home::default(),
         }
     }
 

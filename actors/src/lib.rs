@@ -10,6 +10,7 @@ mod commands;
 mod counters;
 mod execution;
 pub mod function;
+mod home;
 mod limits;
 mod mailbox;
 pub mod observe;
@@ -30,6 +31,7 @@ pub mod wait_report;
 /// The rules of execution.
 pub use greenroom_domain as domain;
 
+pub use home::Host;
 pub use limits::{RetentionRules, RuntimeLimits};
 pub use runtime::Runtime;
 pub use runtime_ports::RuntimePorts;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::home::Host;
 use crate::observe::span::Observer;
 use crate::ports::clock::Clock;
 use crate::ports::crash_marks::{CrashMarks, NoCrashMarks};
@@ -31,10 +32,12 @@ pub struct RuntimePorts {
     /// Observers of this process alone, as exporters are, from the start on, so that they see
     /// executions that continue after a restart.
     pub observers: Vec<Observer>,
+    /// Owner of the runtime, for functions of steps and tools.
+    pub host: Option<Host>,
 }
 
 impl RuntimePorts {
-    /// Returns ports without members, links, meter, observers, external calls and crash marks.
+    /// Returns ports without members, links, meter, observers, external calls, crash marks and host.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
         Self {
             store,
@@ -46,6 +49,7 @@ impl RuntimePorts {
             external_calls: Arc::new(NoExternalCalls),
             workers: None,
             observers: Vec::new(),
+            host: None,
         }
     }
 }

@@ -27,6 +27,7 @@ use crate::domain::machine::Moment;
 use crate::domain::plan::{Call, Plan, Step, Work, WorkClass};
 use crate::domain::slot::slot_of;
 use crate::function::StepFunction;
+use crate::home::Home;
 use crate::limits::RuntimeLimits;
 use crate::observe::ask_news::AskFeed;
 use crate::observe::feed::FeedHandle;
@@ -93,6 +94,8 @@ pub(crate) struct Shared {
     pub(crate) stuck: RwLock<Stuck>,
     /// Plans by hash: those configured now and those that older executions are pinned to.
     plans: RwLock<HashMap<Arc<str>, Arc<Plan>>>,
+    /// The runtime, for functions of steps and tools.
+    pub(crate) home: Home,
 }
 
 /// Workflow that belongs to the runtime, and the function of its steps, which has the same name.
@@ -128,7 +131,15 @@ impl Shared {
         evaluations: Evaluations,
     ) -> Self {
         let RuntimePorts {
-            store, members, links, crash_marks, clock, meter, external_calls, ..
+            store,
+            members,
+            links,
+            crash_marks,
+            clock,
+            meter,
+            external_calls,
+            host,
+            ..
         } = ports;
         let plans = registry
             .workflows
@@ -163,6 +174,7 @@ impl Shared {
             counters: Counters::default(),
             stuck: RwLock::default(),
             plans: RwLock::new(plans),
+            home: Home::of(host),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use greenroom_actors::Runtime;
 use greenroom_actors::observe::span::{Span, SpanId};
-use greenroom_actors::ports::store::{LogPage, RootCursor, RootFilter};
+use greenroom_actors::ports::store::{LogPage, RootCursor, RootFilter, Store};
 use greenroom_actors::runtime::{TracePage, TraceView};
 use greenroom_actors::visibility::Visibility;
 
@@ -25,6 +25,20 @@ pub struct Storage {
     pub name: &'static str,
     /// True if its data survives a restart.
     pub is_persistent: bool,
+}
+
+impl Storage {
+    /// Returns what is shown about a store.
+    pub fn of(store: &dyn Store) -> Self {
+        Self { name: store.technology(), is_persistent: store.is_persistent() }
+    }
+}
+
+/// The store of the default configuration.
+impl Default for Storage {
+    fn default() -> Self {
+        Self { name: "sqlite", is_persistent: true }
+    }
 }
 
 /// Returns the status of observability. `is_exported`: true if telemetry is sent to a collector.

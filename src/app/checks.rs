@@ -38,6 +38,13 @@ pub(crate) fn problems(config: &Config, registered: &Registered) -> Vec<String> 
     let mut rest: Vec<ConfigProblem> = config.check_exposure(&names).err().into_iter().collect();
     let variables = Variables::of(config);
     let environment = |name: &str| variables.found(name);
+    if registered.parts.store.is_some() && config.cluster.listen.is_some() {
+        problems.push(
+            "cluster.listen: servers share a database of PostgreSQL, and this program \
+                       has a store of its own"
+                .to_owned(),
+        );
+    }
     rest.extend(config.check_secrets(environment));
     let secrets = steps::secrets(registered.registry.workflows.values());
     rest.extend(secrets.filter_map(|secret| secret.check(&environment)));

@@ -24,6 +24,7 @@ use greenroom_store_sqlite::{
 };
 
 pub(crate) use self::copying::copy as copy_store;
+use super::Parts;
 use super::signals::outlive_file_size_limit;
 use crate::adapters::crash_file::CrashFile;
 use crate::config::{Config, Durability, NO_REPLICAS, StoreConfig, StoreUrl};
@@ -109,8 +110,27 @@ pub(crate) fn open_nodes(config: &Config) -> Result<NodeReader, String> {
     }
 }
 
-/// Opens the store, whose writes are measured if there are metrics.
-pub(super) fn open(config: &Config, metrics: Option<&Metrics>) -> io::Result<Opened> {
+/// Opens the store, unless the program brings one. Writes of a configured one are measured if there
+/// are metrics.
+pub(super) fn open(
+    config: &Config,
+    parts: &Parts,
+    metrics: Option<&Metrics>,
+) -> io::Result<Opened> {
+    let mut opened = match &parts.store {
+        Some(store) => {
+            log::info!("store: {} of the program, in place of store.url", store.technology());
+            Opened::alone(Arc::clone(store), Arc::new(NoCrashMarks))
+        }
+        None => open_configured(config, metrics)?,
+    };
+    if let Some(crash_marks) = &parts.crash_marks {
+        opened.crash_marks = Arc::clone(crash_marks);
+    }
+    Ok(opened)
+}
+
+fn open_configured(config: &Config, metrics: Option<&Metrics>) -> io::Result<Opened> {
     let meter: Arc<dyn JournalMeter> =
         metrics.map_or_else(|| Arc::new(NoMeter) as _, Metrics::journal);
     let store = &config.store;

@@ -8,8 +8,10 @@ use greenroom_actors::requests::{DescribeError, ResumeError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::builder::{Step, Suspend, Workflow};
-use crate::{Greenroom, Handle, Run, RunError, ServeError, Server, StartError};
+use crate::builder::{Step, Suspend, Workflow, tool};
+use crate::step::{StepContext, StepError};
+use crate::tool::ToolContext;
+use crate::{Greenroom, Handle, Run, RunError, ServeError, Server, ServerContext, StartError};
 
 #[derive(Debug, Serialize)]
 struct Order<'a> {
@@ -201,4 +203,46 @@ fn a_handle_is_used_from_other_threads() {
         others.collect::<Vec<_>>().into_iter().map(|other| other.join().unwrap()).collect();
     assert_eq!(results[2], json!({ "parcel": "a lamp 2" }));
     runtime().block_on(server.stop()).unwrap();
+}
+
+#[tokio::test]
+async fn functions_of_steps_and_tools_start_executions() {
+    async fn deliver(item: String, step: StepContext) -> Result<Value, StepError> {
+        let order = Order { item: &item, cents: 1 };
+        let id = format!("of:{}", step.execution_id);
+        let run = step.handle()?.start("order", &order).execution_id(&id).await?;
+        Ok(run.result().await?)
+    }
+    let order = |arguments: Value, context: ToolContext| async move {
+        let run = context.handle()?.start("order", &arguments).await?;
+        Ok(run.result().await?)
+    };
+    let server = shop()
+        .workflow(
+            Workflow::new("deliver")
+                .step(Step::map("item", json!("input")))
+                .step(Step::call("deliver", deliver))
+                .step(
+                    Step::then("again", tool("order"))
+                        .args(json!({ "item": "'bed'", "cents": "1" })),
+                ),
+        )
+        .tool("order", "Orders", json!({ "type": "object" }), order)
+        .start()
+        .await
+        .unwrap();
+    let handle = server.handle();
+    let run = handle.start("deliver", "lamp").execution_id("one").await.unwrap();
+    assert_eq!(run.result().await.unwrap(), json!({ "parcel": "a bed" }));
+    let started = handle.run("order", "of:one").result().await.unwrap();
+    assert_eq!(started, json!({ "parcel": "a lamp" }));
+    drop((run, handle));
+    server.stop().await.unwrap();
+}
+
+#[test]
+fn a_context_of_a_unit_test_has_no_handle() {
+    let refused = StepContext::for_test(Value::Null).handle().unwrap_err();
+    assert!(refused.to_string().starts_with("no server runs this"), "{refused}");
+    assert!(ToolContext::for_test().handle().is_err());
 }

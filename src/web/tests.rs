@@ -92,7 +92,7 @@ impl Site {
         let config = WebConfig { port: 0, workers: 1, ..config };
         let listener = listen(&config).unwrap();
         let address = listener.local_addr().unwrap();
-        let own = crate::Handle::new(runtime.clone(), address);
+        let own = crate::Handle::new(runtime.clone(), crate::handle::Host::new(address));
         let server = serve(listener, own, config, shutdown.clone()).unwrap();
         let handle = server.handle();
         actix_web::rt::spawn(server);

@@ -17,6 +17,7 @@ use crate::agent::ask::{Approval, OnCrash, ToolAsk};
 use crate::domain::plan::Plan;
 use crate::domain::schema::{Schema, SchemaError};
 use crate::domain::trace::Trace;
+use crate::home::Home;
 use crate::ports::model::ToolSpec;
 
 /// Name of the built-in tool with which an agent asks a person. Agents list it like any other tool;
@@ -79,6 +80,7 @@ pub struct ToolContext {
     pub trace: Option<Trace>,
     /// Answers of people to earlier makings of this call.
     pub answers: Arc<Answers>,
+    pub(crate) home: Home,
 }
 
 /// Answers to the questions of a call, in the order in which it asked them.
@@ -121,6 +123,7 @@ impl ToolContext {
             cancellation: CancellationToken::new(),
             trace: None,
             answers: Arc::default(),
+            home: Home::default(),
         }
     }
 

@@ -177,6 +177,7 @@ impl ExecutionActor {
             trace: self.trace_below(life, path, attempt),
             cancellation,
             progress: ProgressSender::default(),
+            home: self.shared.home.clone(),
         }
     }
 
@@ -210,6 +211,7 @@ impl ExecutionActor {
             cancellation,
             trace: Some(self.trace_below(life, path, attempt)),
             answers: Arc::default(),
+            home: self.shared.home.clone(),
         }
     }
 

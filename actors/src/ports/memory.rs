@@ -7,7 +7,6 @@
 mod agents;
 mod asks;
 mod conversations;
-mod counts;
 mod crash_marks;
 mod faults;
 mod lists;
@@ -30,9 +29,8 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::slot::SlotSet;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
-    Acknowledgement, Append, AppendError, CommitSink, CountsOfUser, Cursor, Definitions, EndRange,
-    ExecutionCount, ExecutionEnd, ExecutionFilter, ExecutionStart, Executions, IdempotencyRecord,
-    Journal, Place, Portion, Projection, Read, ReadError, Row, Snapshot, StartRange, Status,
+    Acknowledgement, Append, AppendError, CommitSink, Cursor, Definitions, ExecutionFilter,
+    Executions, IdempotencyRecord, Journal, Projection, Read, ReadError, Row, Snapshot, Status,
     StoredExecution, Timer, TimerChange, Written,
 };
 
@@ -249,6 +247,14 @@ impl State {
 }
 
 impl Journal for MemoryStore {
+    fn technology(&self) -> &'static str {
+        "memory"
+    }
+
+    fn is_persistent(&self) -> bool {
+        false
+    }
+
     fn attach(&self, sink: Arc<dyn CommitSink>) {
         if self.sink.set(sink).is_err() {
             log::error!("ignored a second commit sink");
@@ -346,24 +352,6 @@ impl Executions for MemoryStore {
         })
     }
 
-    fn portion<'a>(&'a self, id: &'a ExecutionId, from: Place, bytes: usize) -> Read<'a, Portion> {
-        self.read(|state| {
-            let (mut facts, mut left, mut has_event) = (Vec::new(), bytes, false);
-            for fact in state.facts_above(id, from.above) {
-                let length = serde_json::to_vec(fact).map_or(0, |json| json.len());
-                if has_event && length > left {
-                    break;
-                }
-                left = left.saturating_sub(length);
-                has_event |= !events_of(&fact.fact).is_empty();
-                facts.push(fact.clone());
-            }
-            let last = facts.last().map(|fact: &Recorded| fact.next_seq().saturating_sub(1));
-            let next = Place::above(last.unwrap_or(from.above));
-            Portion { facts, next }
-        })
-    }
-
     fn list<'a>(
         &'a self,
         filter: &'a ExecutionFilter,
@@ -374,22 +362,6 @@ impl Executions for MemoryStore {
             true => state.list_by_end(filter, after, limit),
             false => state.list_by_creation(filter, after, limit),
         })
-    }
-
-    fn counts(&self) -> Read<'_, Vec<ExecutionCount>> {
-        self.read(State::counts)
-    }
-
-    fn counts_of_user<'a>(&'a self, user_id: &'a str, limit: usize) -> Read<'a, CountsOfUser> {
-        self.read(|state| state.counts_of_user(user_id, limit))
-    }
-
-    fn ends<'a>(&'a self, range: &'a EndRange, limit: usize) -> Read<'a, Vec<ExecutionEnd>> {
-        self.read(|state| state.ends(range, limit))
-    }
-
-    fn starts<'a>(&'a self, range: &'a StartRange, limit: usize) -> Read<'a, Vec<ExecutionStart>> {
-        self.read(|state| state.starts(range, limit))
     }
 
     fn running<'a>(

@@ -6,6 +6,7 @@
 
 mod asks;
 mod conversations;
+mod derived;
 mod execution_end;
 mod execution_filter;
 mod execution_start;
@@ -296,6 +297,16 @@ pub type Read<'a, T> = BoxFuture<'a, Result<T, ReadError>>;
 
 /// Writes of executions. One writer commits all queued requests in one transaction.
 pub trait Journal: Send + Sync {
+    /// Returns the name of its technology, as `GET /observability/status` shows it.
+    fn technology(&self) -> &'static str {
+        "custom"
+    }
+
+    /// Returns true if what it stores outlives the process.
+    fn is_persistent(&self) -> bool {
+        true
+    }
+
     /// Sets the receiver of commits. Called once, before the first append.
     fn attach(&self, sink: Arc<dyn CommitSink>);
 
@@ -315,20 +326,24 @@ pub trait Journal: Send + Sync {
     fn store_snapshot(&self, shard: usize, snapshot: Snapshot);
 
     /// Returns true if writes are expected to succeed.
-    fn is_writable(&self) -> bool;
+    fn is_writable(&self) -> bool {
+        true
+    }
 
     /// Queues timer changes without facts (removal of a fired timer that is no longer needed),
     /// behind the appends of the shard.
     fn change_timers(&self, shard: usize, changes: Vec<TimerChange>);
 }
 
-/// Reads of executions.
+/// Reads of executions. The defaults read other lists; a large store has indexes for them.
 pub trait Executions: Send + Sync {
     /// Returns the whole execution, if it exists.
     fn load<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Option<StoredExecution>>;
 
     /// Returns the row only.
-    fn describe<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Option<Projection>>;
+    fn describe<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Option<Projection>> {
+        Box::pin(async move { Ok(self.load(id).await?.map(|stored| stored.projection)) })
+    }
 
     /// Returns facts with numbers above `after`, oldest first, at most `limit` of them with events:
     /// facts without events do not count, so that a page always makes progress. The next page
@@ -343,7 +358,9 @@ pub trait Executions: Send + Sync {
     /// Returns about `bytes` of facts (as stored) from a place on, at least one with an event if
     /// there is one, so that a reader always makes progress. The cost depends only on the size of
     /// the result if `from` comes from the previous portion.
-    fn portion<'a>(&'a self, id: &'a ExecutionId, from: Place, bytes: usize) -> Read<'a, Portion>;
+    fn portion<'a>(&'a self, id: &'a ExecutionId, from: Place, bytes: usize) -> Read<'a, Portion> {
+        Box::pin(derived::portion(self, id, from, bytes))
+    }
 
     /// Returns at most `limit` rows, newest first, and the next page's cursor. A list by end may
     /// return a short page, so that its cost is bounded.
@@ -356,17 +373,25 @@ pub trait Executions: Send + Sync {
 
     /// Returns the number of stored executions by workflow and status, without zeros. The cost does
     /// not depend on the number of executions.
-    fn counts(&self) -> Read<'_, Vec<ExecutionCount>>;
+    fn counts(&self) -> Read<'_, Vec<ExecutionCount>> {
+        Box::pin(derived::counts(self))
+    }
 
     /// Returns the counts of a user's newest `limit` executions.
-    fn counts_of_user<'a>(&'a self, user_id: &'a str, limit: usize) -> Read<'a, CountsOfUser>;
+    fn counts_of_user<'a>(&'a self, user_id: &'a str, limit: usize) -> Read<'a, CountsOfUser> {
+        Box::pin(derived::counts_of_user(self, user_id, limit))
+    }
 
     /// Returns at most `limit` ends of a range, last ended first. The cost does not depend on the
     /// length of the period.
-    fn ends<'a>(&'a self, range: &'a EndRange, limit: usize) -> Read<'a, Vec<ExecutionEnd>>;
+    fn ends<'a>(&'a self, range: &'a EndRange, limit: usize) -> Read<'a, Vec<ExecutionEnd>> {
+        Box::pin(derived::ends(self, range, limit))
+    }
 
     /// Returns at most `limit` starts of a range, the newest first.
-    fn starts<'a>(&'a self, range: &'a StartRange, limit: usize) -> Read<'a, Vec<ExecutionStart>>;
+    fn starts<'a>(&'a self, range: &'a StartRange, limit: usize) -> Read<'a, Vec<ExecutionStart>> {
+        Box::pin(derived::starts(self, range, limit))
+    }
 
     /// Returns executions of these slots with status `running`, oldest first, after the given row.
     fn running<'a>(

@@ -101,11 +101,13 @@ impl Runtime {
             bytes_max: shared.limits.generation_bytes_max,
             crash_attempts: shared.limits.machine.crash_attempts,
             left_behind: Arc::clone(&shared.left_behind),
+            home: shared.home.clone(),
         };
         let _ = shared.generations.set(generations.clone());
         let (arbiters, row_reads) = (Arc::new(arbiters), RowReads::default());
         let runtime =
             Self { shared: Arc::clone(&shared), system, arbiters, generations, row_reads };
+        shared.home.set(runtime.downgrade());
         let function = bulk::function(runtime.downgrade());
         let _ = shared.built_in.set(BuiltIn { plan: bulk, function });
         start_checks(&shared);

@@ -12,6 +12,7 @@ use crate::domain::assignment::{Answerer, AskRules};
 use crate::domain::message::ToolOutcome;
 use crate::domain::nesting::check_members_depth;
 use crate::domain::trace::{EntityType, Trace, TraceOrigin};
+use crate::home::Home;
 use crate::ports::workers::Lane;
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
@@ -156,5 +157,6 @@ fn direct_context(
         cancellation: CancellationToken::new(),
         trace: None,
         answers: Arc::default(),
+        home: Home::default(),
     }
 }

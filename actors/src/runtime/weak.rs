@@ -17,7 +17,7 @@ pub(crate) struct WeakRuntime {
 }
 
 impl WeakRuntime {
-    pub(super) fn upgrade(&self) -> Option<Runtime> {
+    pub(crate) fn upgrade(&self) -> Option<Runtime> {
         let shared = self.shared.upgrade()?;
         Some(Runtime {
             generations: shared.generations.get()?.clone(),

@@ -18,6 +18,10 @@ impl PostgresStore {
 }
 
 impl Journal for PostgresStore {
+    fn technology(&self) -> &'static str {
+        "postgres"
+    }
+
     fn attach(&self, sink: Arc<dyn CommitSink>) {
         if self.shared.sink.set(sink).is_err() {
             log::error!("ignored a second commit sink");

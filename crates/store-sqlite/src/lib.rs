@@ -230,6 +230,10 @@ impl Drop for SqliteStore {
 }
 
 impl Journal for SqliteStore {
+    fn technology(&self) -> &'static str {
+        "sqlite"
+    }
+
     fn attach(&self, sink: Arc<dyn CommitSink>) {
         if self.shared.sink.set(sink).is_err() {
             log::error!("ignored a second commit sink");

@@ -33,16 +33,6 @@ impl Default for StoreUrl {
 }
 
 impl StoreUrl {
-    /// Returns the name of the technology, and true if the data outlives the process.
-    pub(crate) fn technology(&self) -> (&'static str, bool) {
-        match self {
-            Self::Sqlite(_) => ("sqlite", true),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(_) => ("postgres", true),
-            Self::Memory => ("memory", false),
-        }
-    }
-
     /// Returns the database file, if there is one.
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {

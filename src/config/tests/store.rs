@@ -93,7 +93,6 @@ fn an_address_is_read_with_its_settings() {
     assert_eq!(config.warnings, []);
     let store = &config.store;
     assert_eq!(store.url.to_string(), "postgres://ann@db1:5432,db2:7/shop");
-    assert_eq!(store.url.technology(), ("postgres", true));
     assert_eq!(store.ca, Some(ca));
     assert_eq!((store.writers, store.connections, store.patience.as_secs()), (4, 20, 3));
     assert_eq!(store.sockets(), 27);

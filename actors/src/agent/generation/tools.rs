@@ -25,6 +25,7 @@ use crate::agent::tool::{ASK_USER, Answers, ToolContext, ToolDefinition};
 use crate::domain::failure::AttemptFailure;
 use crate::domain::message::{ToolCall, ToolOutcome};
 use crate::domain::trace::{SpanId, Trace};
+use crate::home::Home;
 use crate::limits::RuntimeLimits;
 use crate::ports::model::{ToolSpec, Usage};
 use crate::ports::workers::Lane;
@@ -303,6 +304,7 @@ impl Caller {
             cancellation: CancellationToken::new(),
             trace: Some(self.trace.clone()),
             answers: Arc::new(Answers::new(self.answers.clone())),
+            home: Home::default(),
         }
     }
 }

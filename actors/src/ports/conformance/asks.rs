@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::bench::{Bench, Draft, completed, step_started};
-use super::read;
+use super::{pages, read};
 use crate::domain::assignment::AskRules;
 use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
@@ -58,16 +58,12 @@ pub(super) async fn listed(bench: &Bench, filter: &AskFilter) -> Vec<String> {
 
 /// Returns the ids of all asks, page by page.
 pub(super) async fn paged(bench: &Bench, filter: &AskFilter, limit: usize) -> Vec<Vec<String>> {
-    let (mut pages, mut after) = (Vec::new(), None::<AskCursor>);
-    loop {
+    pages::every("asks", async |after: Option<AskCursor>| {
         let page = read(bench.store.asks(filter, after, limit)).await;
         assert!(page.asks.len() <= limit, "at most the limit");
-        pages.push(page.asks.iter().map(|ask| ask.id.to_string()).collect());
-        after = page.next;
-        if after.is_none() {
-            return pages;
-        }
-    }
+        (page.asks.iter().map(|ask| ask.id.to_string()).collect(), page.next)
+    })
+    .await
 }
 
 pub(super) fn open_ones() -> AskFilter {

@@ -128,6 +128,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
+    use crate::home::Home;
 
     #[test]
     fn identity_and_depth_are_passed_on() {
@@ -142,6 +143,7 @@ mod tests {
             cancellation: CancellationToken::new(),
             trace: None,
             answers: Arc::default(),
+            home: Home::default(),
         };
         let request = request("clerk", "how much?", &context, 4);
         assert_eq!(request.depth, 4);

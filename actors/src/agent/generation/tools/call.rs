@@ -136,6 +136,7 @@ async fn perform(
     let lane = Lane::of(&tool.spec.name, context.user_id.as_deref());
     match &tool.body {
         ToolBody::Function(function) => {
+            let context = ToolContext { home: deps.home.clone(), ..context };
             returned(&deps.evaluations, lane, function(arguments, context).await).await
         }
         ToolBody::Workflow(id) => workflow::run(&deps, id, arguments, &context, depth).await,

@@ -15,6 +15,7 @@ use super::*;
 use crate::agent::generation::ActiveGenerations;
 use crate::agent::tool::{ToolBody, ToolError, ToolFunction};
 use crate::domain::trace::{EntityType, TraceOrigin};
+use crate::home::Home;
 use crate::observe::feed::FeedHandle;
 use crate::ports::memory::MemoryStore;
 use crate::ports::meter::NoMeter;
@@ -81,6 +82,7 @@ pub(in crate::agent::generation) fn deps_with(registry: Registry) -> GenerationD
         bytes_max: 65_536,
         crash_attempts: 3,
         left_behind: std::sync::Arc::default(),
+        home: Home::default(),
     }
 }
 

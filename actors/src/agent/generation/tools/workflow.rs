@@ -129,6 +129,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
+    use crate::home::Home;
 
     fn id(generation_id: Option<&str>, tool_call_id: &str) -> String {
         let generation_id: Option<Arc<str>> = generation_id.map(Arc::from);
@@ -144,6 +145,7 @@ mod tests {
             cancellation: CancellationToken::new(),
             trace: None,
             answers: Arc::default(),
+            home: Home::default(),
         };
         execution_id(&context).to_string()
     }
