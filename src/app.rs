@@ -315,6 +315,7 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         subscriber_queue: limits.subscriber_queue,
         subscriber_queue_bytes: limits.subscriber_queue_bytes,
         subscribers_bytes_max: limits.subscribers_bytes_max,
+        requests_bytes_max: limits.requests_bytes_max,
         subscriber_stall: limits.runtime.subscriber_stall_timeout,
         origins: cors.origins.clone(),
         websocket_frame_bytes_max: limits.websocket_frame_bytes_max,

@@ -189,11 +189,8 @@ pub async fn cancel(
 pub async fn resume(
     runtime: &Runtime,
     target: &Target,
-    body: Sent<'_>,
-    key: Option<&str>,
-    caller: &Caller,
+    request: Result<ResumeExecution, ApiError>,
 ) -> Result<ExecutionOutcome, ApiError> {
-    let request = read_resume(target, body, key, caller);
     let request = existing(runtime, target, request).await?;
     let refusal = |error| ApiError::from_resume(&target.execution_id, error);
     let resumed = runtime.resume(target, request).await.map_err(refusal);
@@ -204,11 +201,8 @@ pub async fn resume(
 pub async fn replay(
     runtime: &Runtime,
     target: &Target,
-    body: Sent<'_>,
-    key: Option<&str>,
-    origin: (&Caller, TraceOrigin),
+    request: Result<ReplayExecution, ApiError>,
 ) -> Result<ExecutionOutcome, ApiError> {
-    let request = read_replay(target, body, key, origin);
     let request = existing(runtime, target, request).await?;
     let refusal = |error| ApiError::from_replay(&target.execution_id, error);
     let replayed = runtime.replay(target, request).await.map_err(refusal);
@@ -256,7 +250,8 @@ fn read_reason(
     Ok((reason, caller.principal(options.user_id.as_deref())?))
 }
 
-fn read_resume(
+/// Reads a resume, for [`resume`].
+pub fn read_resume(
     target: &Target,
     body: Sent<'_>,
     key: Option<&str>,
@@ -274,7 +269,8 @@ fn read_resume(
     Ok(ResumeExecution { step_id, suspension_id, data, by, answerer, idempotency })
 }
 
-fn read_replay(
+/// Reads a replay, for [`replay`].
+pub fn read_replay(
     target: &Target,
     body: Sent<'_>,
     key: Option<&str>,

@@ -45,15 +45,7 @@ pub fn find(runtime: &Runtime, name: &str) -> Result<Arc<ToolDefinition>, ApiErr
 }
 
 /// Calls a tool. Dropping the future cancels the call.
-pub async fn execute(
-    runtime: &Runtime,
-    tool: &ToolDefinition,
-    pairs: &Pairs,
-    body: &[u8],
-    caller: &Caller,
-    trace: TraceOrigin,
-) -> Result<DirectCall, ApiError> {
-    let call = CallTool { trace, ..read_call(tool, pairs, body, caller)? };
+pub async fn execute(runtime: &Runtime, call: CallTool) -> Result<DirectCall, ApiError> {
     let begun_at = runtime.clock().now();
     let result = runtime.call_tool(call).await.map_err(refusal_of)?;
     let ended_at = runtime.clock().now();
@@ -61,7 +53,8 @@ pub async fn execute(
     Ok(DirectCall { result, took_ms, ended_at })
 }
 
-fn read_call(
+/// Reads the call of a tool, for [`execute`].
+pub fn read_call(
     tool: &ToolDefinition,
     pairs: &Pairs,
     bytes: &[u8],

@@ -26,6 +26,7 @@ mod text;
 mod tools;
 mod top;
 mod traces;
+mod unreachable;
 mod wait;
 mod workflows;
 

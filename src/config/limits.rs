@@ -35,6 +35,9 @@ section! {
         /// for answers of more than 64 KiB. If a half is used up, new streams, or such answers, are
         /// refused (503).
         subscribers_bytes_max: usize = 256 * 1024 * 1024, BYTES;
+        /// Bytes of all request bodies that are arriving or are being answered, without the first
+        /// 32 KiB of each. Beyond it, larger bodies are refused (503), unless it is the only one.
+        requests_bytes_max: usize = 128 * 1024 * 1024, BYTES;
         /// Largest frame that a WebSocket client may send.
         websocket_frame_bytes_max: usize = 64 * 1024, BYTES;
         /// Frames of one message of a WebSocket client, and its control frames per `heartbeat`.

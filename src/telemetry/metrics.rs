@@ -33,7 +33,7 @@ use self::turns::Turns;
 
 pub use self::cluster::{LinkReading, ReadLinks};
 pub use self::readings::{ReadStore, Sources, StoreReading};
-pub use self::requests::{Gauged, RequestMeter, RequestSeries, UNMATCHED, UnreadBytes};
+pub use self::requests::{Gauged, HeldBytes, RequestMeter, RequestSeries, UNMATCHED};
 pub use self::stored::Stored;
 
 /// The `Content-Type` of [`Metrics::text`].

@@ -69,6 +69,7 @@ pub(crate) async fn stream_text(call: Call, subject: Subject, body: Body) -> Ans
 pub(crate) async fn chat(call: Call, subject: Subject, body: Body) -> Answer {
     let (agent, body) = body.read_for(find(&subject, &call)).await?;
     let generation = read_request(&agent.id, RequestKind::Chat, &body, &call.caller)?;
+    drop(body);
     let approvals = ApprovalForm::of(&agent);
     let replies = replies_of(&generation.input);
     if !replies.all.is_empty()
@@ -115,6 +116,7 @@ async fn continue_chat(
 pub(crate) async fn stream_object(call: Call, subject: Subject, body: Body) -> Answer {
     let (agent, body) = body.read_for(find(&subject, &call)).await?;
     let mut generation = read_request(&agent.id, RequestKind::Object, &body, &call.caller)?;
+    drop(body);
     let accept = call.request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
     let stream = agents::object_stream(&mut generation, accept, &call.pairs()?)?;
     follow(&call, generation, stream).await
@@ -166,6 +168,7 @@ fn find(subject: &Subject, call: &Call) -> Result<Arc<AgentDefinition>, ApiError
 async fn generate(call: &Call, subject: &Subject, body: Body, kind: RequestKind) -> Answer {
     let (agent, body) = body.read_for(find(subject, call)).await?;
     let request = read_request(&agent.id, kind, &body, &call.caller)?;
+    drop(body);
     let origin = trace::origin_of(call.request.headers());
     let request = GenerationRequest { trace: origin.clone(), ..request };
     let answer = match prefer::wait_of(&call.request) {
@@ -222,6 +225,7 @@ async fn stream(
 ) -> Answer {
     let (agent, body) = body.read_for(find(subject, call)).await?;
     let generation = read_request(&agent.id, kind, &body, &call.caller)?;
+    drop(body);
     follow(call, generation, stream).await
 }
 

@@ -1,4 +1,5 @@
-//! Counts and limits the bytes queued for slow clients, over all of them.
+//! Counts and limits the bytes held for clients, over all of them: those queued for slow ones, and
+//! those of request bodies.
 //!
 //! A queue never gets all of the free room: beyond a small minimum it may hold a fraction of what
 //! is left. So clients that read nothing leave room for those that read, however many there are,
@@ -26,7 +27,7 @@ pub(crate) struct Backlog(Arc<Count>);
 
 #[derive(Debug)]
 struct Count {
-    what: &'static str,
+    subject: Subject,
     /// Shared with the metrics.
     bytes: Arc<AtomicUsize>,
     max: usize,
@@ -34,6 +35,14 @@ struct Count {
     waiting: AtomicUsize,
     freed: Notify,
     notice: Notice,
+}
+
+/// Subject of a count, for refusals.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Subject {
+    Streams,
+    Answers,
+    Bodies,
 }
 
 /// Guard of counted bytes.
@@ -44,23 +53,26 @@ pub(crate) struct Held {
 }
 
 impl Backlog {
-    /// Limits `what`, a plural noun for logs, to `max` bytes, counted in `bytes`.
-    pub(crate) fn new(what: &'static str, max: usize, bytes: Arc<AtomicUsize>) -> Self {
+    /// Limits the subject to `max` bytes, counted in `bytes`.
+    pub(crate) fn new(subject: Subject, max: usize, bytes: Arc<AtomicUsize>) -> Self {
         let (waiting, freed, notice) = (AtomicUsize::new(0), Notify::new(), Notice::new());
-        Self(Arc::new(Count { what, bytes, max, waiting, freed, notice }))
+        Self(Arc::new(Count { subject, bytes, max, waiting, freed, notice }))
     }
 
     /// Returns a refusal, after counting it and logging it, rate-limited.
     pub(crate) fn refusal(&self, meter: Option<&RequestMeter>) -> ApiError {
-        let Count { what, max, notice, .. } = &*self.0;
+        let Count { subject, max, notice, .. } = &*self.0;
         if let Some(meter) = meter {
             meter.refused_bytes();
         }
         notice.refused(|| {
-            let bytes = self.bytes();
-            format!("refusing new {what}: {bytes} bytes are queued for slow clients (limit {max})")
+            let (bytes, (what, are_held, key)) = (self.bytes(), subject.words());
+            format!("refusing new {what}: {bytes} bytes are {are_held} (limit {max}, of {key})")
         });
-        ApiError::AtCapacity(Shortage::UnreadBytes)
+        ApiError::AtCapacity(match subject {
+            Subject::Streams | Subject::Answers => Shortage::UnreadBytes,
+            Subject::Bodies => Shortage::BodyBytes,
+        })
     }
 
     /// True if more bytes are queued than allowed.
@@ -106,12 +118,25 @@ impl Backlog {
         }
     }
 
-    fn nothing(&self) -> Held {
+    /// Returns a guard of no bytes.
+    pub(crate) fn nothing(&self) -> Held {
         Held { backlog: self.clone(), bytes: 0 }
     }
 
     fn bytes(&self) -> usize {
         self.0.bytes.load(Ordering::SeqCst)
+    }
+}
+
+impl Subject {
+    /// Returns what is refused, what is done with its bytes, and the key of the limit.
+    fn words(self) -> (&'static str, &'static str, &'static str) {
+        let unread = ("queued for slow clients", "limits.subscribers_bytes_max");
+        match self {
+            Self::Streams => ("streams", unread.0, unread.1),
+            Self::Answers => ("large answers", unread.0, unread.1),
+            Self::Bodies => ("request bodies", "held of others", "limits.requests_bytes_max"),
+        }
     }
 }
 
@@ -160,6 +185,13 @@ impl Held {
         self.backlog.clone()
     }
 
+    /// Counts at least this many bytes if there is room for them, or if nothing else is counted.
+    pub(crate) fn try_grow_to(&mut self, bytes: usize) -> bool {
+        let (own, max) = (self.bytes, self.backlog.0.max);
+        let Some(more) = bytes.checked_sub(own).filter(|more| *more > 0) else { return true };
+        self.grow_if(more, |held| held <= own || held.saturating_add(more) <= max)
+    }
+
     fn grow_if(&mut self, bytes: usize, has_room: impl Fn(usize) -> bool) -> bool {
         let grown = |waiting| has_room(waiting).then_some(waiting + bytes);
         let count = &self.backlog.0.bytes;
@@ -206,7 +238,7 @@ impl Drop for Waiting<'_> {
 impl Backlog {
     /// Returns a backlog without metrics.
     pub(crate) fn alone(max: usize) -> Self {
-        Self::new("streams", max, Arc::default())
+        Self::new(Subject::Streams, max, Arc::default())
     }
 
     /// Returns the limit and the counted bytes.

@@ -11,6 +11,7 @@ use futures_util::{FutureExt, StreamExt};
 
 use crate::api::ApiError;
 use crate::api::json::is_json;
+use crate::web::backlog::{Held, SHARE_MIN};
 use crate::web::settings::Settings;
 
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -52,7 +53,8 @@ impl FromRequest for Body {
 
 impl Body {
     /// Reads the body for a subject. The error of the subject comes first, but only after the body
-    /// has been read: actix-web closes a connection whose body was left unread.
+    /// has been read: actix-web closes a connection whose body was left unread. Handlers that wait
+    /// for work drop the body before: its memory counts among that of all bodies.
     pub(crate) async fn read_for<T>(
         self,
         subject: Result<T, ApiError>,
@@ -100,7 +102,7 @@ impl Body {
         if length.is_some_and(|length| length > bytes_max) {
             return Err(ApiError::BodyTooLarge { bytes_max });
         }
-        let mut reading = Box::pin(collect(payload, bytes_max));
+        let mut reading = Box::pin(collect(payload, &settings));
         // Most bodies have already arrived: no timer for them.
         match reading.as_mut().now_or_never() {
             Some(outcome) => outcome,
@@ -111,14 +113,18 @@ impl Body {
     }
 }
 
-async fn collect(mut payload: Payload, bytes_max: usize) -> Result<Bytes, ApiError> {
+async fn collect(mut payload: Payload, settings: &Settings) -> Result<Bytes, ApiError> {
+    let bytes_max = settings.config.body_bytes_max;
+    let mut counted = Counted::new(settings);
     let mut first = Bytes::new();
     let mut whole = BytesMut::new();
     while let Some(chunk) = payload.next().await {
         let chunk = chunk.map_err(|error| refusal_of(&error, bytes_max))?;
-        if first.len() + whole.len() + chunk.len() > bytes_max {
+        let length = first.len() + whole.len() + chunk.len();
+        if length > bytes_max {
             return Err(ApiError::BodyTooLarge { bytes_max });
         }
+        counted.grow_to(length, settings)?;
         if first.is_empty() && whole.is_empty() {
             first = chunk;
             continue;
@@ -127,8 +133,51 @@ async fn collect(mut payload: Payload, bytes_max: usize) -> Result<Bytes, ApiErr
             whole.extend_from_slice(&std::mem::take(&mut first));
         }
         whole.extend_from_slice(&chunk);
+        // The buffer grows ahead of its content.
+        counted.grow_to(whole.capacity(), settings)?;
     }
-    Ok(if whole.is_empty() { first } else { whole.freeze() })
+    let body = if whole.is_empty() { first } else { whole.freeze() };
+    Ok(counted.keep_with(body))
+}
+
+/// Counts the memory of one body among that of all.
+#[derive(Debug)]
+pub(crate) struct Counted(Held);
+
+/// A body that counts until its last slice is dropped.
+struct CountedBody {
+    bytes: Bytes,
+    _held: Held,
+}
+
+impl Counted {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self(settings.bodies.nothing())
+    }
+
+    /// Counts a body of this size, or refuses it. Small bodies always fit: the buffers of their
+    /// connections have the same size.
+    pub(crate) fn grow_to(&mut self, bytes: usize, settings: &Settings) -> Result<(), ApiError> {
+        if self.0.try_grow_to(bytes.saturating_sub(SHARE_MIN)) {
+            Ok(())
+        } else {
+            Err(settings.bodies.refusal(settings.requests()))
+        }
+    }
+
+    fn keep_with(self, bytes: Bytes) -> Bytes {
+        let Self(held) = self;
+        if held.bytes() == 0 {
+            return bytes;
+        }
+        Bytes::from_owner(CountedBody { bytes, _held: held })
+    }
+}
+
+impl AsRef<[u8]> for CountedBody {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 pub(crate) fn refusal_of(error: &PayloadError, bytes_max: usize) -> ApiError {
@@ -194,6 +243,10 @@ mod tests {
     async fn check(request: TestRequest) -> (u16, String) {
         let config = WebConfig { body_bytes_max: 20, ..WebConfig::default() };
         let settings = Data::new(Settings::of(config, Shutdown::new()));
+        answer(settings, request).await
+    }
+
+    async fn answer(settings: Data<Settings>, request: TestRequest) -> (u16, String) {
         let app = App::new().app_data(settings).route("/", web::post().to(echo));
         let app = init_service(app).await;
         let response =
@@ -243,5 +296,38 @@ mod tests {
             answer,
             "{\"success\":false,\"error\":\"Request body is larger than 20 bytes\"}"
         );
+    }
+
+    #[actix_web::test]
+    async fn the_bodies_of_all_requests_are_limited_together() {
+        let config = WebConfig { requests_bytes_max: 100_000, ..WebConfig::default() };
+        let settings = Data::new(Settings::of(config, Shutdown::new()));
+        let send = |length: usize| {
+            let body = TestRequest::default().set_payload("1".repeat(length));
+            answer(settings.clone(), body)
+        };
+        assert_eq!(send(200_000).await.0, 200, "the only one");
+        assert_eq!(settings.bodies.bounds(), (100_000, 0), "nothing is held after the answer");
+        let others = settings.bodies.hold(90_000);
+        let (status, answer) = send(43_000).await;
+        assert_eq!(status, 503);
+        assert!(answer.contains("Too much data of request bodies is arriving at once"), "{answer}");
+        assert_eq!(send(SHARE_MIN).await.0, 200, "small ones always fit");
+        assert_eq!(settings.bodies.bounds().1, 90_000, "a refusal counts nothing");
+        drop(others);
+        assert_eq!(send(43_000).await.0, 200);
+    }
+
+    #[actix_web::test]
+    async fn a_body_counts_until_it_is_dropped() {
+        let settings = Data::new(Settings::of(WebConfig::default(), Shutdown::new()));
+        let mut counted = Counted::new(&settings);
+        counted.grow_to(SHARE_MIN + 10, &settings).unwrap();
+        let body = counted.keep_with(Bytes::from_static(b"0123"));
+        let part = body.slice(1..2);
+        drop(body);
+        assert_eq!((&part[..], settings.bodies.bounds().1), (&b"1"[..], 10));
+        drop(part);
+        assert_eq!(settings.bodies.bounds().1, 0);
     }
 }

@@ -82,6 +82,7 @@ pub(crate) async fn bulk(call: Call, body: Body) -> Answer {
     let key = idempotency_key(request.headers());
     let origin = (caller, trace::origin_of(request.headers()));
     let mut bulk = bulk::read(&pairs, &body, key.as_deref(), origin)?;
+    drop(body);
     let route = bulk::route_of(bulk.operation.action);
     let reach = bulk::reach(runtime, &bulk.operation).await?;
     for BulkReach { workflow, execution } in &reach {
@@ -169,8 +170,9 @@ pub(crate) async fn resume(call: Call, body: Body) -> Answer {
     let Call { request, caller, runtime, .. } = &call;
     let (target, body) = body.take_for(call.target()).await?;
     let key = idempotency_key(request.headers());
-    let (body, key) = (body.as_deref(), key.as_deref());
-    let resuming = executions::resume(runtime, &target, body, key, caller);
+    let resume = executions::read_resume(&target, body.as_deref(), key.as_deref(), caller);
+    drop(body);
+    let resuming = executions::resume(runtime, &target, resume);
     let outcome = stop_waiting_on_disconnect(request, resuming).await;
     Ok(respond::about(&target.execution_id, outcome.map(respond_outcome)))
 }
@@ -181,8 +183,9 @@ pub(crate) async fn replay(call: Call, body: Body) -> Answer {
     let (target, body) = body.take_for(call.target()).await?;
     let key = idempotency_key(request.headers());
     let origin = (caller, trace::origin_of(request.headers()));
-    let (body, key) = (body.as_deref(), key.as_deref());
-    let replaying = executions::replay(runtime, &target, body, key, origin);
+    let replay = executions::read_replay(&target, body.as_deref(), key.as_deref(), origin);
+    drop(body);
+    let replaying = executions::replay(runtime, &target, replay);
     Ok(respond_outcome(stop_waiting_on_disconnect(request, replaying).await?))
 }
 

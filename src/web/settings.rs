@@ -10,9 +10,9 @@ use crate::api::inbox::Links;
 use crate::api::observability::Storage;
 use crate::maintenance::Maintenance;
 use crate::reload::ReloadStatus;
-use crate::telemetry::metrics::{Metrics, RequestMeter, UnreadBytes};
+use crate::telemetry::metrics::{HeldBytes, Metrics, RequestMeter};
 use crate::web::admission::{Admission, AdmissionLimits, Admitted};
-use crate::web::backlog::Backlog;
+use crate::web::backlog::{Backlog, Subject};
 use crate::web::binding::Binding;
 use crate::web::console::ConsoleSettings;
 use crate::web::origin::Origins;
@@ -45,6 +45,8 @@ pub(crate) struct WebConfig {
     pub subscriber_queue_bytes: usize,
     /// Maximum number of bytes queued for all clients.
     pub subscribers_bytes_max: usize,
+    /// Maximum number of bytes of all request bodies that are held at once.
+    pub requests_bytes_max: usize,
     /// Time without progress after which a subscriber with a full queue is disconnected.
     pub subscriber_stall: Duration,
     /// `scheme://host:port`, `scheme://host:*`, or `*`.
@@ -91,6 +93,8 @@ pub(crate) struct Settings {
     pub(crate) backlog: Backlog,
     /// Bytes queued of large answers; separate, so that they leave room for streams.
     pub(crate) answers: Backlog,
+    /// Bytes of request bodies, beyond a small part of each.
+    pub(crate) bodies: Backlog,
 }
 
 impl Settings {
@@ -98,12 +102,14 @@ impl Settings {
         let links = config.links.as_ref().map(|links| links.base_url.as_str());
         let origins = Origins::new(&config.origins, config.is_loopback, links);
         let admission = Admission::new(config.admission);
-        let unread = config.metrics.as_ref().map(|metrics| metrics.requests().unread());
-        let UnreadBytes { streams, answers } = unread.cloned().unwrap_or_default();
+        let held = config.metrics.as_ref().map(|metrics| metrics.requests().held());
+        let HeldBytes { streams, answers, bodies } = held.cloned().unwrap_or_default();
         let half = config.subscribers_bytes_max / 2;
-        let backlog = Backlog::new("streams", config.subscribers_bytes_max - half, streams);
-        let answers = Backlog::new("large answers", half, answers);
-        Self { config, origins, shutdown, admission, backlog, answers }
+        let others = config.subscribers_bytes_max - half;
+        let backlog = Backlog::new(Subject::Streams, others, streams);
+        let answers = Backlog::new(Subject::Answers, half, answers);
+        let bodies = Backlog::new(Subject::Bodies, config.requests_bytes_max, bodies);
+        Self { config, origins, shutdown, admission, backlog, answers, bodies }
     }
 
     /// Returns the limits of the queue of one subscriber.

@@ -2,6 +2,7 @@
 
 use actix_web::{HttpResponse, web};
 use greenroom_actors::Runtime;
+use greenroom_actors::runtime::CallTool;
 
 use crate::api::tools;
 use crate::api::wire::Iso;
@@ -22,8 +23,10 @@ pub(crate) async fn execute(call: Call, body: Body) -> Answer {
     let tool = ids::tool(request).and_then(|name| tools::find(runtime, &name));
     let (tool, body) = body.read_for(tool).await?;
     let pairs = call.pairs()?;
-    let origin = trace::origin_of(request.headers());
-    let executing = tools::execute(runtime, &tool, &pairs, &body, caller, origin);
+    let trace = trace::origin_of(request.headers());
+    let tool_call = CallTool { trace, ..tools::read_call(&tool, &pairs, &body, caller)? };
+    drop(body);
+    let executing = tools::execute(runtime, tool_call);
     let executed = cancel_on_disconnect(request, executing).await?;
     Ok(respond::json(ToolResultView {
         tool_name: &tool.spec.name,

@@ -72,6 +72,7 @@ pub(crate) async fn execute(call: Call, route: StartRoute, body: Body) -> Answer
     let (plan, body) = body.read_for(route.find(&call)).await?;
     let key = idempotency_key(request.headers());
     let start = route.body.read(&plan.definition, &body, key.as_deref(), caller)?;
+    drop(body);
     let start = StartExecution { trace: trace::origin_of(request.headers()), ..start };
     run(&call, start).await
 }
@@ -123,6 +124,7 @@ pub(crate) async fn stream(call: Call, route: StartRoute, body: Body) -> Answer 
     let Call { request, caller, runtime, settings } = &call;
     let (plan, body) = body.read_for(route.find(&call)).await?;
     let start = route.body.read(&plan.definition, &body, None, caller)?;
+    drop(body);
     let origin = trace::origin_of(request.headers());
     let start = StartExecution { trace: origin.clone(), ..start };
     let stream = sse::open(request, runtime, settings, &plan.definition.id, Begin::Live)?;

@@ -11,6 +11,8 @@ pub enum Shortage {
     StreamsOfAddress,
     /// Bytes queued for clients that read slowly.
     UnreadBytes,
+    /// Bytes of request bodies.
+    BodyBytes,
     /// Memory of executions.
     ExecutionMemory,
 }
@@ -23,6 +25,7 @@ impl fmt::Display for Shortage {
             Self::Streams => "Too many streams are open",
             Self::StreamsOfAddress => "Too many streams are open from this address",
             Self::UnreadBytes => "Too much data is queued for clients that read slowly",
+            Self::BodyBytes => "Too much data of request bodies is arriving at once",
             Self::ExecutionMemory => {
                 "The executions in memory have reached limits.executions_memory_max; running ones \
                  continue"

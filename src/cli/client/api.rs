@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
+use percent_encoding::percent_decode_str;
 use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde_json::Value;
 
 use super::exit::{Exit, Failure};
-use super::refusal::{Reply, refusal_of};
-use super::settings::{SERVER, Target};
+use super::refusal::{Reply, refusal_of, request_id_of};
+use super::settings::Target;
 use super::sse::Events;
+use super::unreachable::{self, silent};
 use crate::http_client::{HttpClient, builder, is_loopback};
 
 /// Time in which a connection is made.
@@ -159,7 +161,16 @@ impl Api {
 
     /// Returns a refusal as a failure.
     pub(super) fn refused(&self, reply: &Reply) -> Failure {
-        refusal_of(reply, self.target.token.is_some())
+        let refusal = refusal_of(reply, self.target.token.is_some());
+        let is_route = |part: &str| ["agents", "inbox", "tools", "workflows"].contains(&part);
+        // behind the URL of a list, the rest of a route reads as an id
+        let ends_as_route = || {
+            self.server().path_segments().and_then(|mut it| it.next_back()).is_some_and(is_route)
+        };
+        if reply.is_of_route() || reply.status == 404 && ends_as_route() {
+            return unreachable::beside_path(refusal, self.server());
+        }
+        refusal
     }
 
     async fn send(&self, call: Call<'_>) -> Result<Response, Failure> {
@@ -169,7 +180,7 @@ impl Api {
             Awaits::Work => sending.await,
             Awaits::Answer | Awaits::Stream => tokio::time::timeout(self.limits.answer, sending)
                 .await
-                .map_err(|_elapsed| self.silent())?,
+                .map_err(|_elapsed| silent(self.server()))?,
         };
         sent.map_err(|error| self.unreachable(&error))
     }
@@ -177,13 +188,14 @@ impl Api {
     /// Reads an answer, which is JSON or empty; a refusal has its text.
     async fn read(&self, response: Response) -> Result<Reply, Failure> {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let path = self.parts_of(response.url());
         let bytes = self.whole(response).await?;
         let body = match serde_json::from_slice(&bytes) {
             Ok(body) => body,
             Err(_) if bytes.is_empty() => Value::Null,
             Err(_) => return Err(self.foreign(status, &headers)),
         };
-        let reply = Reply { status, headers, body };
+        let reply = Reply { status, headers, path, body };
         if reply.is_refusal() && !reply.body["error"].is_string() {
             return Err(self.foreign(status, &reply.headers));
         }
@@ -238,37 +250,22 @@ impl Api {
 
     /// Returns the failure of a request without an answer.
     pub(super) fn unreachable(&self, error: &reqwest::Error) -> Failure {
-        let server = self.server();
-        if error.is_builder() {
-            return Failure::usage("the token or another value cannot be sent in a header");
-        }
-        if error.is_timeout() {
-            return self.silent();
-        }
-        let first: &(dyn std::error::Error + 'static) = error;
-        let causes = std::iter::successors(Some(first), |error| error.source());
-        let cause = causes.last().map(ToString::to_string).unwrap_or_default();
-        let message = format!("cannot reach {server}: {cause}");
-        Failure::new(Exit::Failed, message).transient(true).advise(format!(
-            "start a server with `greenroom serve`, or name another one with --server or {SERVER}"
-        ))
-    }
-
-    /// Returns the failure of a request that was not answered in time.
-    fn silent(&self) -> Failure {
-        Failure::new(Exit::Timeout, format!("{} does not answer", self.server()))
-            .transient(true)
-            .advise("see its log and /readyz; a request that changes something may have arrived")
+        unreachable::unreachable(self.server(), error)
     }
 
     /// Returns the failure of an answer that no server of this kind gives.
     fn foreign(&self, status: u16, headers: &HeaderMap) -> Failure {
-        let message = format!("{} answered {status}, and not as greenroom does", self.server());
-        // a proxy in front of the server can ask for a token as well
-        let exit = if matches!(status, 401 | 403) { Exit::Auth } else { Exit::Failed };
-        let failure = Failure::new(exit, message)
-            .advise("check the URL of the server, its path included, and proxies on the way");
-        failure.of_request(super::refusal::request_id_of(headers))
+        unreachable::foreign(self.server(), status).of_request(request_id_of(headers))
+    }
+
+    /// Returns the parts of the path of a request, without those of the server.
+    fn parts_of(&self, url: &Url) -> Vec<String> {
+        let parts = |url: &Url| -> Vec<String> {
+            let parts = url.path_segments().into_iter().flatten().filter(|part| !part.is_empty());
+            parts.map(|part| percent_decode_str(part).decode_utf8_lossy().into_owned()).collect()
+        };
+        let base = parts(self.server()).len();
+        parts(url).into_iter().skip(base).collect()
     }
 }
 

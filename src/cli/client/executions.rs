@@ -186,16 +186,33 @@ async fn list(session: &Session, filters: &Filters) -> Result<Exit, Failure> {
     let limits = (filters.limit, PAGE_MAX);
     let executions = session.pages(&path, &query, "executions", limits).await?;
     let cells = |it: &Value| {
-        let about = match (text(&it["error"], "message"), text(&it["suspension"], "reason")) {
-            ("", reason) => plain(reason),
-            (error, _) => plain(error),
-        };
+        let about = about(it);
         let (id, workflow) = (cell(&it["executionId"]), cell(&it["workflowId"]));
         [id, workflow, cell(&it["status"]), cell(&it["startAt"]), cell(&it["endAt"]), about]
     };
     let head = ["ID", "WORKFLOW", "STATUS", "STARTED", "ENDED", "ABOUT"];
     session.screen.list(&executions, head, cells, "no executions")?;
     Ok(Exit::Ok)
+}
+
+/// Returns what is remarkable about an execution in a list: why it failed or waits, else when it has
+/// last moved or where it comes from.
+fn about(execution: &Value) -> String {
+    let reasons = [(&execution["error"], "message"), (&execution["suspension"], "reason")];
+    let reason = reasons.into_iter().map(|(of, key)| text(of, key)).find(|it| !it.is_empty());
+    plain(&match (reason, &execution["replayedFrom"]) {
+        (Some(reason), _) => reason.to_owned(),
+        (None, _) if text(execution, "status") == "running" => {
+            format!("event {} at {}", execution["lastSequence"], text(execution, "updatedAt"))
+        }
+        (None, Value::Object(from)) => {
+            format!("replay of {}", from["executionId"].as_str().unwrap_or_default())
+        }
+        (None, _) => match text(execution, "parentExecutionId") {
+            "" => String::new(),
+            parent => format!("part of {parent}"),
+        },
+    })
 }
 
 async fn watch(
@@ -251,4 +268,26 @@ pub(super) async fn existing(
 /// Colours the status in a line of fields.
 fn coloured(session: &super::screen::Screen, status: &Value) -> String {
     painted(session, status.as_str().unwrap_or_default(), &cell(status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_execution_has_something_about_it() {
+        for (execution, expected) in [
+            (json!({ "status": "error", "error": { "message": "no\u{1b}" } }), "no\\u{1b}"),
+            (json!({ "status": "suspended", "suspension": { "reason": "yes?" } }), "yes?"),
+            (json!({ "status": "running", "lastSequence": 4, "updatedAt": "T" }), "event 4 at T"),
+            (
+                json!({ "status": "completed", "replayedFrom": { "executionId": "e" } }),
+                "replay of e",
+            ),
+            (json!({ "status": "completed", "parentExecutionId": "p" }), "part of p"),
+            (json!({ "status": "completed", "parentExecutionId": null }), ""),
+        ] {
+            assert_eq!(about(&execution), expected);
+        }
+    }
 }

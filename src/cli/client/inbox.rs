@@ -1,10 +1,13 @@
 //! `greenroom inbox`: what waits for a person, and answering it.
 
+mod of_execution;
+
 use std::time::Duration;
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
+use self::of_execution::known;
 use super::api::Call;
 use super::complete;
 use super::exit::{Exit, Failure, quoted};
@@ -124,9 +127,13 @@ pub(in crate::cli) struct Claim {
 pub(super) async fn run(session: &Session, action: &Action) -> Result<Exit, Failure> {
     let ask = match action {
         Action::List(filters) => return list(session, filters).await,
-        Action::Show { id } => session.api.data(Call::get(&["inbox", id])).await?,
+        Action::Show { id } => {
+            let shown = session.api.data(Call::get(&["inbox", id])).await;
+            known(session, id, "show", shown).await?
+        }
         Action::Answer(answer) => {
-            let ask = give(session, answer).await?;
+            let given = give(session, answer).await;
+            let ask = known(session, &answer.by.id, "answer", given).await?;
             session.screen.value(&ask, |ask| lines_of(ask, &session.addressing))?;
             tell_outcome(session, &ask["of"]).await;
             return Ok(Exit::Ok);
@@ -226,7 +233,8 @@ async fn change(
     body: Value,
 ) -> Result<Value, Failure> {
     let body = of_caller(by, body);
-    session.api.data(Call::post(&["inbox", &by.id, command], &body)).await
+    let changed = session.api.data(Call::post(&["inbox", &by.id, command], &body)).await;
+    known(session, &by.id, command, changed).await
 }
 
 /// Adds to a body who sends it.

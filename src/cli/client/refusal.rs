@@ -4,7 +4,6 @@ use reqwest::header::HeaderMap;
 use serde_json::Value;
 
 use super::exit::{Exit, Failure, quoted};
-use super::settings::TOKEN;
 use super::text::text;
 use crate::api::error::ErrorCode;
 
@@ -13,12 +12,38 @@ use crate::api::error::ErrorCode;
 pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
+    /// Parts of the path of its request.
+    pub(super) path: Vec<String>,
     pub(super) body: Value,
 }
 
 impl Reply {
     pub(super) fn is_refusal(&self) -> bool {
         !(200..300).contains(&self.status)
+    }
+
+    /// Returns true for the refusal of a route that the server does not have.
+    pub(super) fn is_of_route(&self) -> bool {
+        matches!(self.header("x-error-code"), Some("not_found" | "method_not_allowed"))
+    }
+
+    /// Puts the ids of the request into an advice.
+    fn name_ids(&self, advice: &str) -> String {
+        let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
+        let (workflow, execution, ask) = match *path {
+            ["workflows", "executions", ..] => (None, None, None),
+            ["workflows", workflow, "executions", execution, ..] => {
+                (Some(workflow), Some(execution), None)
+            }
+            ["workflows", workflow, ..] => (Some(workflow), None, None),
+            ["inbox", ask, ..] => (None, None, Some(ask)),
+            _ => (None, None, None),
+        };
+        let execution = self.header("x-execution-id").or(execution);
+        let ids = [("{workflow}", workflow), ("{execution}", execution), ("{ask}", ask)];
+        ids.into_iter().fold(advice.to_owned(), |advice, (place, id)| {
+            advice.replace(place, &id.map_or("ID".to_owned(), quoted))
+        })
     }
 
     /// Returns a header of the answer.
@@ -38,7 +63,8 @@ pub(super) fn refusal_of(reply: &Reply, has_token: bool) -> Failure {
     let failure = Failure::new(exit_of(reply.status, code), text(&reply.body, "error"));
     let nearest = text(&reply.body["data"], "didYouMean");
     let failure = if nearest.is_empty() {
-        advice_of(code, reply, has_token).into_iter().fold(failure, Failure::advise)
+        let advice = advice_of(code, has_token).map(|advice| reply.name_ids(advice));
+        advice.into_iter().fold(failure, Failure::advise)
     } else {
         failure.advise(format!("did you mean {}?", quoted(nearest)))
     };
@@ -63,29 +89,25 @@ fn exit_of(status: u16, code: &str) -> Exit {
 
 /// Returns what to do about a refusal: with commands where there are some, else as the table of
 /// errors says.
-fn advice_of(code: &str, reply: &Reply, has_token: bool) -> Option<String> {
-    let execution = reply.header("x-execution-id").map(quoted).unwrap_or_default();
+fn advice_of(code: &str, has_token: bool) -> Option<&'static str> {
     Some(match code {
-        "auth_required" if !has_token => format!(
-            "set {TOKEN}, or add a profile: greenroom profile add NAME --server URL --token -"
-        ),
-        "workflow_not_found" => "`greenroom workflows list` shows them".to_owned(),
-        "agent_not_found" => "`greenroom agents list` shows them".to_owned(),
-        "tool_not_found" => "`greenroom tools list` shows them".to_owned(),
-        "trace_not_found" => "`greenroom traces list` shows them".to_owned(),
-        "ask_not_found" => "`greenroom inbox list --state all` shows them".to_owned(),
-        "execution_not_found" => "`greenroom executions list` shows them".to_owned(),
-        "input_invalid" => "`greenroom workflows show ID -o json` has the schema".to_owned(),
-        "answer_invalid" => "`greenroom inbox show ID` has the schema".to_owned(),
-        "tool_input_invalid" => "`greenroom tools list -o json` has the parameters".to_owned(),
-        "step_ambiguous" => "name one with --step or --suspension".to_owned(),
-        "step_asks" => "`greenroom inbox list` shows what its agent asks".to_owned(),
-        "execution_failed" if !execution.is_empty() => {
-            format!("`greenroom executions why {execution}` has the reason")
+        "auth_required" if !has_token => {
+            "set GREENROOM_TOKEN, or add a profile: greenroom profile add NAME --server URL --token -"
         }
+        "workflow_not_found" => "`greenroom workflows list` shows them",
+        "agent_not_found" => "`greenroom agents list` shows them",
+        "tool_not_found" => "`greenroom tools list` shows them",
+        "trace_not_found" => "`greenroom traces list` shows them",
+        "ask_not_found" => "`greenroom inbox list --state all` shows them",
+        "execution_not_found" => "`greenroom executions list` shows them",
+        "input_invalid" => "`greenroom workflows show {workflow} -o json` has the schema",
+        "answer_invalid" => "`greenroom inbox show {ask}` has the schema",
+        "tool_input_invalid" => "`greenroom tools list -o json` has the parameters",
+        "step_ambiguous" => "name one with --step or --suspension",
+        "step_asks" => "`greenroom inbox list` shows what its agent asks",
         _ => match option_for(code) {
-            Some(advice) => advice.to_owned(),
-            None => ErrorCode::ALL.iter().find(|it| it.as_str() == code)?.cure().to_owned(),
+            Some(advice) => advice,
+            None => ErrorCode::ALL.iter().find(|it| it.as_str() == code)?.cure(),
         },
     })
 }
@@ -104,25 +126,26 @@ fn option_for(code: &str) -> Option<&'static str> {
             "choose another --execution-id, or none; to repeat a command safely, use \
              --idempotency-key"
         }
-        "execution_failed" => "`greenroom executions why ID` has the reason",
+        "execution_failed" => "`greenroom executions why {execution}` has the reason",
         "execution_not_running" | "not_suspended" | "ask_expired" | "ask_withdrawn" => {
-            "`greenroom executions why ID` shows its state; nothing was changed"
+            "`greenroom executions why {execution}` shows its state; nothing was changed"
         }
         "step_not_found" | "step_not_suspended" => {
-            "`greenroom executions show ID` has its steps, and why ID those that wait"
+            "`greenroom executions show {execution}` has its steps, and \
+             `greenroom executions why {execution}` those that wait"
         }
-        "suspension_passed" => "`greenroom executions why ID` shows what waits now",
+        "suspension_passed" => "`greenroom executions why {execution}` shows what waits now",
         "step_not_replayable" => "name one of the steps in the text with --step",
         "definition_differs" => "name a --step before the difference, or replay without --current",
         "step_does_not_suspend" => "leave --data out",
-        "resume_data_invalid" => "`greenroom executions why ID -o json` has the schema",
+        "resume_data_invalid" => "`greenroom executions why {execution} -o json` has the schema",
         "idempotency_key_reused" => "use another --idempotency-key for another command",
         "ask_claimed" => {
             "wait for the user in the text, or pass over the claim with --force, if your role may"
         }
         "ask_ambiguous" => "answer each by its id: `greenroom inbox list` shows them",
-        "ask_changed" => "`greenroom inbox show ID` shows it as it is now",
-        "not_assigned" => "`greenroom inbox show ID` says who is asked",
+        "ask_changed" => "`greenroom inbox show {ask}` shows it as it is now",
+        "not_assigned" => "`greenroom inbox show {ask}` says who is asked",
         "generation_not_found" | "generation_failed" | "generation_exists" => {
             "the history of the agent has its generations"
         }
@@ -149,7 +172,8 @@ mod tests {
         headers.insert("x-request-id", "r-1".parse().unwrap());
         headers.insert("x-execution-id", "e 1".parse().unwrap());
         let body = json!({ "success": false, "error": "No", "data": data });
-        Reply { status, headers, body }
+        let path = ["workflows", "w 1", "execute"].map(str::to_owned).into();
+        Reply { status, headers, path, body }
     }
 
     #[test]
@@ -163,12 +187,12 @@ mod tests {
                 "not_suspended",
                 &Value::Null,
                 Exit::Failed,
-                "executions why ID` shows its state",
+                "executions why 'e 1'` shows its state",
             ),
             (400, "step_not_replayable", &Value::Null, Exit::Usage, "with --step"),
             (401, "auth_required", &Value::Null, Exit::Auth, "set GREENROOM_TOKEN"),
             (403, "role_missing", &Value::Null, Exit::Auth, "The text names the roles"),
-            (400, "input_invalid", &Value::Null, Exit::Usage, "greenroom workflows show"),
+            (400, "input_invalid", &Value::Null, Exit::Usage, "greenroom workflows show 'w 1' -o"),
             (400, "execution_not_running", &Value::Null, Exit::Failed, "shows its state"),
             (500, "execution_failed", &Value::Null, Exit::Failed, "executions why 'e 1'"),
             (503, "busy", &Value::Null, Exit::Failed, "Try again at a lower rate"),
@@ -191,6 +215,25 @@ mod tests {
                 let found = of_http.iter().find(|part| shown.contains(**part));
                 assert_eq!(found, None, "{code}: {shown}");
             }
+        }
+    }
+
+    #[test]
+    fn ids_of_an_advice_are_those_of_the_request() {
+        let advice = "{workflow} {execution} {ask}";
+        for (path, is_about, expected) in [
+            (&["workflows", "w", "executions", "e", "resume"][..], None, "w e ID"),
+            (&["workflows", "w", "execute"], Some("e 1"), "w 'e 1' ID"),
+            (&["workflows", "executions", "bulk"], None, "ID ID ID"),
+            (&["inbox", "ask_1", "answer"], Some("e"), "ID e ask_1"),
+        ] {
+            let mut reply = reply(400, "body_invalid", &Value::Null);
+            reply.path = path.iter().map(|part| (*part).to_owned()).collect();
+            reply.headers.remove("x-execution-id");
+            if let Some(id) = is_about {
+                reply.headers.insert("x-execution-id", id.parse().unwrap());
+            }
+            assert_eq!(reply.name_ids(advice), expected);
         }
     }
 }

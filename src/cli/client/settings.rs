@@ -163,13 +163,24 @@ fn is_within(server: &Url, own: &Url) -> bool {
     server.origin() == own.origin() && folder(server).starts_with(&folder(own))
 }
 
+fn parse_bare(server: &str) -> Option<Url> {
+    let url = Url::parse(server).ok()?;
+    let is_good =
+        matches!(url.scheme(), "http" | "https") && url.has_host() && url.password().is_none();
+    is_good.then_some(url)
+}
+
 /// Parses the URL of a server.
 pub(super) fn parse(server: &str) -> Result<Url, Failure> {
-    let url = Url::parse(server).ok().filter(|url| {
-        matches!(url.scheme(), "http" | "https") && url.has_host() && url.password().is_none()
-    });
-    url.ok_or_else(|| {
-        Failure::usage("the server must be a URL as http://127.0.0.1:3141, without a password")
+    let url = parse_bare(server);
+    let refusal =
+        || Failure::usage("the server must be a URL as http://127.0.0.1:3141, without a password");
+    // a name with a port reads as a scheme
+    let full = format!("http://{server}");
+    let is_bare = !server.contains("//") && parse_bare(&full).is_some();
+    url.ok_or_else(|| match is_bare {
+        true => refusal().advise(format!("did you mean {}?", quoted(&full))),
+        false => refusal(),
     })
 }
 
@@ -256,6 +267,9 @@ mod tests {
         for server in ["localhost:3141", "ftp://x", "x", "http://", "http://ann:pw@x"] {
             let refused = parse(server).unwrap_err();
             assert!(!refused.to_string().contains("pw"), "{refused}");
+            let is_bare = !server.contains("//");
+            let advice = format!("did you mean http://{server}?");
+            assert_eq!(refused.to_string().contains(&advice), is_bare, "{refused}");
         }
     }
 }

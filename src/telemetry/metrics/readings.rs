@@ -13,7 +13,7 @@ use crate::reload::ReloadStatus;
 use crate::telemetry::export::{ExporterStats, SignalCounts};
 use crate::telemetry::logs;
 use crate::telemetry::metrics::cluster::{ReadLinks, of_cluster};
-use crate::telemetry::metrics::requests::{RequestMeter, UnreadBytes};
+use crate::telemetry::metrics::requests::{HeldBytes, RequestMeter};
 use crate::telemetry::metrics::stored::Stored;
 
 /// Sources of readings.
@@ -49,7 +49,7 @@ impl Sources {
         families.extend(of_runtime(&stats));
         families.extend(stored.families(&self.runtime));
         families.push(dropped(&stats, requests.dropped().get()));
-        families.push(of_unread(requests.unread()));
+        families.extend(of_held(requests.held()));
         families.extend(self.store.iter().flat_map(|read| of_store(read())));
         families.extend(of_logs());
         families.push(of_configuration(&self.reload_status));
@@ -232,12 +232,15 @@ fn dropped(stats: &RuntimeStats, to_readers: u64) -> MetricFamily {
     figures(MetricType::COUNTER, "greenroom_events_dropped_total", help, rows)
 }
 
-fn of_unread(unread: &UnreadBytes) -> MetricFamily {
-    let UnreadBytes { streams, answers } = unread;
+fn of_held(held: &HeldBytes) -> [MetricFamily; 2] {
+    let HeldBytes { streams, answers, bodies } = held;
     let rows = [("streams", streams), ("answers", answers)]
         .map(|(what, bytes)| (vec![("what", what)], bytes.load(Ordering::Relaxed)));
     let help = "Bytes buffered for clients that read slowly or not at all";
-    figures(MetricType::GAUGE, "greenroom_unread_bytes", help, rows)
+    let unread = figures(MetricType::GAUGE, "greenroom_unread_bytes", help, rows);
+    let rows = [(vec![], bodies.load(Ordering::Relaxed))];
+    let help = "Bytes of request bodies held at once, without the first 32 KiB of each";
+    [unread, figures(MetricType::GAUGE, "greenroom_request_body_bytes", help, rows)]
 }
 
 fn build_info() -> MetricFamily {

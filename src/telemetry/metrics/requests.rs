@@ -24,16 +24,18 @@ pub struct RequestMeter {
     refused_streams: IntCounter,
     refused_bytes: IntCounter,
     dropped: IntCounter,
-    unread: UnreadBytes,
+    held: HeldBytes,
 }
 
-/// Bytes buffered for clients, counted by the buffers themselves.
+/// Bytes held for clients, counted by the buffers themselves.
 #[derive(Debug, Clone, Default)]
-pub struct UnreadBytes {
+pub struct HeldBytes {
     /// Bytes of streams and WebSockets.
     pub streams: Arc<AtomicUsize>,
     /// Bytes of large answers.
     pub answers: Arc<AtomicUsize>,
+    /// Bytes of request bodies.
+    pub bodies: Arc<AtomicUsize>,
 }
 
 /// The series of one method, route and status.
@@ -53,7 +55,7 @@ impl RequestMeter {
         let gauge = |name, help| maker.register(IntGauge::new(name, help)?);
         let refusals = Opts::new(
             "greenroom_refused_total",
-            "Connections, streams and answers refused because a limit is reached",
+            "Connections, streams, answers and bodies refused because a limit is reached",
         );
         let refusals = maker.register(IntCounterVec::new(refusals, &["what"])?)?;
         let refused = |what| refusals.get_metric_with_label_values(&[what]);
@@ -74,7 +76,7 @@ impl RequestMeter {
             refused_bytes: refused("bytes")?,
             // not registered: served as `greenroom_events_dropped_total{at="reader"}`
             dropped: IntCounter::new("dropped", "Events dropped for slow clients")?,
-            unread: UnreadBytes::default(),
+            held: HeldBytes::default(),
         })
     }
 
@@ -115,14 +117,14 @@ impl RequestMeter {
         self.refused_streams.inc();
     }
 
-    /// Counts a stream or large answer refused because too many bytes are buffered.
+    /// Counts a stream, a large answer or a body refused because too many bytes are held.
     pub fn refused_bytes(&self) {
         self.refused_bytes.inc();
     }
 
-    /// Returns the counters of buffered bytes.
-    pub fn unread(&self) -> &UnreadBytes {
-        &self.unread
+    /// Returns the counters of held bytes.
+    pub fn held(&self) -> &HeldBytes {
+        &self.held
     }
 
     /// Returns the counter of events dropped because the queue of a connection was full.

@@ -5,7 +5,6 @@ use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
@@ -20,7 +19,7 @@ use serde_json::error::Category;
 use tokio::time::{Sleep, sleep};
 
 use crate::api::ApiError;
-use crate::web::body::refusal_of;
+use crate::web::body::{Counted, refusal_of};
 use crate::web::gate::is_upgrade;
 use crate::web::settings::Settings;
 
@@ -44,14 +43,13 @@ pub(crate) async fn bound<B: MessageBody + 'static>(
     {
         return Ok(request.into_response(ApiError::BodyTooLarge { bytes_max }.error_response()));
     }
-    let progress = Rc::new(Progress::default());
+    let progress = Rc::new(Progress::new(&settings));
     let payload = Bounded {
         payload: request.take_payload(),
         left: bytes_max,
-        bytes_max,
-        timeout: settings.config.body_timeout,
         timer: None,
         progress: Rc::clone(&progress),
+        settings,
     };
     request.set_payload(Payload::Stream { payload: Box::pin(payload) });
     request.extensions_mut().insert(Rc::clone(&progress));
@@ -93,26 +91,48 @@ pub(crate) fn json_refusal(error: JsonPayloadError, request: &HttpRequest) -> Er
     refusal.into()
 }
 
-/// State of reading a body.
-#[derive(Debug, Default)]
+/// State of reading a body, kept with its request.
+#[derive(Debug)]
 struct Progress {
+    /// Until the handler has ended: it may hold what it has read.
+    counted: RefCell<Counted>,
     refusal: RefCell<Option<ApiError>>,
     is_complete: Cell<bool>,
     is_unread: Cell<bool>,
+}
+
+impl Progress {
+    fn new(settings: &Settings) -> Self {
+        let (is_complete, is_unread) = (Cell::new(false), Cell::new(false));
+        let counted = RefCell::new(Counted::new(settings));
+        Self { counted, refusal: RefCell::default(), is_complete, is_unread }
+    }
 }
 
 struct Bounded {
     payload: Payload,
     /// Bytes that may still arrive.
     left: usize,
-    bytes_max: usize,
-    timeout: Duration,
     /// Started at the first wait: most bodies have already arrived.
     timer: Option<Pin<Box<Sleep>>>,
     progress: Rc<Progress>,
+    settings: Data<Settings>,
 }
 
 impl Bounded {
+    fn accept(&mut self, piece: Bytes) -> Poll<Option<Piece>> {
+        let bytes_max = self.settings.config.body_bytes_max;
+        let Some(left) = self.left.checked_sub(piece.len()) else {
+            return self.refuse(ApiError::BodyTooLarge { bytes_max }, PayloadError::Overflow);
+        };
+        self.left = left;
+        let counting = self.progress.counted.borrow_mut().grow_to(bytes_max - left, &self.settings);
+        match counting {
+            Ok(()) => Poll::Ready(Some(Ok(piece))),
+            Err(refusal) => self.refuse(refusal, PayloadError::Overflow),
+        }
+    }
+
     fn refuse(&mut self, refusal: ApiError, error: PayloadError) -> Poll<Option<Piece>> {
         self.progress.refusal.replace(Some(refusal));
         self.progress.is_unread.set(true);
@@ -137,18 +157,9 @@ impl Stream for Bounded {
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>> {
         let this = self.get_mut();
         match Pin::new(&mut this.payload).poll_next(context) {
-            Poll::Ready(Some(Ok(piece))) => match this.left.checked_sub(piece.len()) {
-                Some(left) => {
-                    this.left = left;
-                    Poll::Ready(Some(Ok(piece)))
-                }
-                None => {
-                    let refusal = ApiError::BodyTooLarge { bytes_max: this.bytes_max };
-                    this.refuse(refusal, PayloadError::Overflow)
-                }
-            },
+            Poll::Ready(Some(Ok(piece))) => this.accept(piece),
             Poll::Ready(Some(Err(error))) => {
-                let refusal = refusal_of(&error, this.bytes_max);
+                let refusal = refusal_of(&error, this.settings.config.body_bytes_max);
                 this.refuse(refusal, error)
             }
             Poll::Ready(None) => {
@@ -157,7 +168,7 @@ impl Stream for Bounded {
                 Poll::Ready(None)
             }
             Poll::Pending => {
-                let timeout = this.timeout;
+                let timeout = this.settings.config.body_timeout;
                 let timer = this.timer.get_or_insert_with(|| Box::pin(sleep(timeout)));
                 match timer.as_mut().poll(context) {
                     Poll::Pending => Poll::Pending,

@@ -104,6 +104,22 @@ async fn site() -> Site {
 }
 
 #[actix_web::test]
+async fn bodies_of_added_handlers_are_limited_together() {
+    let config = WebConfig { requests_bytes_max: 1000, ..WebConfig::default() };
+    let site = Site::start(WebConfig { binding: binding(Auth::default()), ..config }).await;
+    let head = |path: &str| format!("POST {path} HTTP/1.1\r\ncontent-length: 50000");
+    let part = "1".repeat(40_000);
+    let mut first = site.connect().await;
+    let request = format!("{}\r\nhost: {}\r\n\r\n{part}2", head("/echo"), site.address);
+    first.write_all(request.as_bytes()).await.unwrap();
+    read_until(&mut first, "2").await;
+    let refused = begun(&site, &head("/bytes"), &part).await;
+    refused.assert_refusal(503, "Too much data of request bodies is arriving at once");
+    let small = site.send("POST", "/bytes", "", Some(&part[..20_000])).await;
+    assert_eq!((small.status, &*small.body), (200, "20000"));
+}
+
+#[actix_web::test]
 async fn added_handlers_get_their_arguments() {
     let site = site().await;
     for (path, body) in [

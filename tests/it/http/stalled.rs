@@ -155,3 +155,30 @@ fn unread_streams_leave_room_for_others() {
         assert_eq!(read, all, "a late reader misses nothing");
     }
 }
+
+#[test]
+fn bodies_that_arrive_are_limited_together() {
+    let config = format!("limits.requests_bytes_max = 200000\n{PATIENT}{CONFIG}");
+    let home = Home::new(&config);
+    let server = Server::start(home.greenroom(&[]));
+    let held = || server.figure("greenroom_request_body_bytes");
+    let input = json!({ "who": "x".repeat(100_000) });
+    let waits = server.post("/workflows/approval/execute", &json!({ "input": input })).data();
+    assert_eq!((waits["status"].as_str(), held()), (Some("suspended"), Some(0.0)));
+    let begin = |path: &str| {
+        let mut wire = Wire::open(server.address).unwrap();
+        let head = "host: localhost\r\ncontent-length: 1000000\r\n\r\n";
+        let part = "1".repeat(100_000);
+        wire.write(format!("POST {path} HTTP/1.1\r\n{head}{part}").as_bytes()).unwrap();
+        wire
+    };
+    let silent = [begin("/workflows/approval/execute"), begin("/tools/none/execute")];
+    eventually("bodies that arrive", || held().filter(|bytes| *bytes > 134_000.0));
+    let refused = begin("/agents/assistant/text").reply().unwrap();
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("5")));
+    server.says("refusing new request bodies");
+    let small = json!({ "input": { "who": "ann" } });
+    assert_eq!(server.post("/workflows/approval/execute", &small).status, 200);
+    drop(silent);
+    eventually("nothing held", || held().filter(|bytes| *bytes == 0.0));
+}

@@ -58,8 +58,13 @@ pub(super) async fn generate(
     }
     end_line(session, &answer)?;
     if !answer.is_over {
-        return Err(Failure::new(Exit::Failed, "the server ended the answer early")
-            .advise(format!("its history may have the rest: GET /agents/{agent}/history")));
+        return Err(Failure::new(Exit::Failed, "the server ended the answer early").advise(
+            format!(
+                "the server may have the rest: greenroom agents watch {} {}",
+                quoted(agent),
+                quoted(&answer.generation)
+            ),
+        ));
     }
     if answer.asks.is_empty() {
         Ok(Outcome::Answered { text: answer.text })

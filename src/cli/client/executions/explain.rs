@@ -82,7 +82,21 @@ fn wait(awaited: &Value, addressing: &str, lines: &mut Vec<String>) {
     }
     for mover in items(awaited, "movedBy") {
         field("moves", &format!("{}: {}", text(mover, "by"), text(mover, "how")));
+        if let Some(command) = resume_of(mover, awaited) {
+            field("", &format!("greenroom{addressing} executions resume {command}"));
+        }
     }
+}
+
+/// Returns what follows `executions resume` for a resume; `None` for another mover, and for an ask,
+/// which `inbox` answers.
+fn resume_of(mover: &Value, awaited: &Value) -> Option<String> {
+    let (id, step) = (text(mover, "executionId"), text(mover, "stepId"));
+    if text(mover, "by") != "resume" || id.is_empty() || !items(awaited, "asks").is_empty() {
+        return None;
+    }
+    let id = quoted(id);
+    Some(if step.is_empty() { id } else { format!("{id} --step {} --data JSON", quoted(step)) })
 }
 
 fn end(ended: &Value, id: &str, addressing: &str, lines: &mut Vec<String>) {
@@ -127,6 +141,17 @@ mod tests {
             "  moves   resume: a resume with the requested data",
         ];
         let screen = Screen::plain(Form::Table);
+        let mover =
+            |step: Option<&str>| json!({ "by": "resume", "executionId": "e 1", "stepId": step });
+        for (mover, asks, expected) in [
+            (mover(None), json!([]), Some("'e 1'")),
+            (mover(Some("a/b")), json!([]), Some("'e 1' --step a/b --data JSON")),
+            (mover(None), json!([{}]), None),
+            (json!({ "by": "time" }), json!([]), None),
+        ] {
+            let command = resume_of(&mover, &json!({ "asks": asks }));
+            assert_eq!(command.as_deref(), expected, "{mover}");
+        }
         assert_eq!(lines_of(&screen, &why, ""), expected);
         let why = json!({
             "executionId": "e-1", "workflowId": "w", "status": "error", "waitsFor": [], "ended": {

@@ -8,9 +8,11 @@ use super::{Which, find};
 use crate::cli::client::api::Call;
 use crate::cli::client::complete;
 use crate::cli::client::exit::{Exit, Failure, quoted};
-use crate::cli::client::follow::{begun, conclude, follow_from, report};
+use crate::cli::client::follow::{Located, begun, conclude, follow_from, report};
+use crate::cli::client::problems::all_of;
 use crate::cli::client::session::{Session, attended, duration_of, put_json, put_text};
 use crate::cli::client::show::Show;
+use crate::cli::client::text::{items, text};
 
 /// Options of `resume`.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
@@ -86,7 +88,12 @@ pub(super) async fn resume(session: &Session, options: &Resume) -> Result<Exit, 
     let call = Call::post(&path, &body).headers(&headers).long();
     let resuming = async {
         let reply = session.api.any_reply(call).await?;
-        begun(session, &at.workflow, &reply)
+        match begun(session, &at.workflow, &reply) {
+            Err(failure) if failure.is_refused_as("resume_data_invalid") => {
+                Err(all_problems(session, &at, options.step.as_deref(), failure, &body).await)
+            }
+            begun => begun,
+        }
     };
     if !options.watch {
         let at = attended(resuming, options.timeout, |exit| at.left(exit)).await?;
@@ -104,6 +111,34 @@ pub(super) async fn resume(session: &Session, options: &Resume) -> Result<Exit, 
     show.end();
     watched?;
     conclude(session, &at).await
+}
+
+/// Adds to a refusal of data what else does not fit the schema of the step.
+async fn all_problems(
+    session: &Session,
+    at: &Located,
+    step: Option<&str>,
+    failure: Failure,
+    body: &Value,
+) -> Failure {
+    // without it, the refusal still names the first problem
+    let why = session.api.data(Call::get(&at.path("why"))).await.unwrap_or_default();
+    match schema_of(&why, step, &body["options"]["suspensionId"]) {
+        Some(schema) => all_of(failure, schema, &body["resumeData"]),
+        None => failure,
+    }
+}
+
+/// Returns the schema of the only step that waits and fits; `None` if there is no such one.
+fn schema_of<'a>(why: &'a Value, step: Option<&str>, suspension: &Value) -> Option<&'a Value> {
+    let mut fitting = items(why, "waitsFor").iter().filter(|wait| {
+        let is_step =
+            step.is_none_or(|step| [text(wait, "stepId"), text(wait, "path")].contains(&step));
+        let is_suspension = suspension.is_null() || wait["suspensionId"] == *suspension;
+        is_step && is_suspension && wait["resumeSchema"].is_object()
+    });
+    let first = fitting.next()?;
+    fitting.next().is_none().then(|| &first["resumeSchema"])
 }
 
 /// Starts an execution from the middle of another one, and waits until it ends or waits.
@@ -132,4 +167,26 @@ pub(super) async fn replay(session: &Session, options: &Replay) -> Result<Exit, 
     let new = begun(session, &at.workflow, &reply)?;
     let state: Value = new.state(&session.api).await?;
     report(session, &new, &state, true).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_is_that_of_the_step_that_waits() {
+        let wait = |path: &str, id: &str, schema: Value| json!({ "stepId": "a", "path": path, "suspensionId": id, "resumeSchema": schema });
+        let (one, two) = (json!({ "type": "object" }), json!({ "type": "array" }));
+        let waits = [wait("x/a", "s1", one.clone()), wait("y/a", "s2", two), json!({})];
+        let why = json!({ "waitsFor": waits });
+        for (step, suspension, expected) in [
+            (None, Value::Null, None),
+            (Some("a"), Value::Null, None),
+            (Some("x/a"), Value::Null, Some(&one)),
+            (None, json!("s1"), Some(&one)),
+            (Some("y/a"), json!("s1"), None),
+        ] {
+            assert_eq!(schema_of(&why, step, &suspension), expected, "{step:?} {suspension}");
+        }
+    }
 }
