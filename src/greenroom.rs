@@ -300,13 +300,13 @@ impl Greenroom {
     }
 
     /// Prepares a test of what is registered and configured, in virtual time and without HTTP; see
-    /// [`testing`](crate::testing). Secrets, addresses and the store of the configuration are not
-    /// used.
+    /// [`testing`](crate::testing). Secrets, addresses, stores and clocks are not used.
     #[cfg(feature = "testing")]
     pub fn test(self) -> Setup {
-        let Self { config, registry, providers, routes, state, bindings, mut problems, .. } = self;
+        let Self { config, registry, providers, routes, parts, state, bindings, .. } = self;
+        let mut problems = self.problems;
         problems.extend(bindings.into_iter().filter_map(|binding| binding.bind(&state).err()));
-        Setup::new(config, Registered { registry, providers, routes }, problems)
+        Setup::new(config, Registered { registry, providers, routes, parts }, problems)
     }
 
     /// Returns the tests of the configuration.

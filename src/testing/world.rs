@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::setup::Blueprint;
 use crate::app::runs_in_system;
 use crate::greenroom::Problems;
-use crate::handle::{Handle, Run, Start};
+use crate::handle::{Handle, Host, Run, Start};
 
 /// Open asks that are looked at; more need several answers first.
 const ASKS_MAX: usize = 1_000;
@@ -54,17 +54,18 @@ impl World {
         blueprint: Blueprint,
     ) -> Result<Self, Problems> {
         let (store, crash_marks) = (Arc::new(store), Arc::new(crash_marks));
+        // nothing listens
+        let host = Host::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         let ports = RuntimePorts {
             crash_marks: Arc::clone(&crash_marks) as _,
             external_calls: Arc::new(blueprint.outside.clone()),
+            host: Some(Arc::new(host.clone())),
             ..RuntimePorts::new(Arc::clone(&store) as _, Arc::clone(&clock) as _)
         };
         let Blueprint { registry, limits, .. } = &blueprint;
         let runtime = Runtime::launch(registry.clone(), ports, limits.clone()).await;
         let runtime = runtime.map_err(|error| Problems(vec![error.to_string()]))?;
-        // nothing listens
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let handle = Handle::new(runtime, address);
+        let handle = Handle::new(runtime, host);
         Ok(Self { handle, store, crash_marks, clock, blueprint })
     }
 

@@ -96,8 +96,9 @@ fn keys_of(part: &Value, path: &str, keys: &mut BTreeSet<String>) {
     }
 }
 
-/// A compensation of each kind, whose keys are those of steps.
-const COMPENSATIONS: &str = r#"
+/// Keys that the shipped file shows at other places: those of steps for compensations of each kind, and
+/// those of models for mocks.
+const ELSEWHERE: &str = r#"
 compensate = { run = "f", timeout = "1s", retry = { attempts = 2, delay = "1s", factor = 2.0, max_delay = "9s", jitter = true, on = "true", never = "false" } }
 [[workflows.rust.steps]]
 id = "b"
@@ -123,8 +124,7 @@ mocks.models.offline.rules = [{ tool_call = { name = "add", args = { n = "1" } }
 #[test]
 fn the_keys_of_the_schema_are_those_of_the_readers() {
     // functions in Rust have no line in the file
-    let text =
-        everything() + "\n[[workflows.rust.steps]]\nid = \"a\"\nrun = \"f\"\n" + COMPENSATIONS;
+    let text = everything() + "\n[[workflows.rust.steps]]\nid = \"a\"\nrun = \"f\"\n" + ELSEWHERE;
     let (source, findings) = (Source::new("config.toml", text), Findings::default());
     read(&source, &findings, None);
     let mut keys = BTreeSet::new();

@@ -38,9 +38,17 @@ fn test(home: &Home, arguments: &[&str]) -> Output {
     home.run(home.greenroom(&[&["test"], arguments].concat()))
 }
 
+/// Returns a folder with this configuration.
 fn home_with(config: &str) -> Home {
-    let home = Home::new();
+    let home = Home::new("");
     fs::write(home.path("config.toml"), config).unwrap();
+    home
+}
+
+/// Returns a folder without a configuration.
+fn empty_home() -> Home {
+    let home = home_with("");
+    fs::remove_file(home.path("config.toml")).unwrap();
     home
 }
 
@@ -135,7 +143,7 @@ fn without_a_test_to_run_it_says_what_there_is() {
         said.contains("no workflow has tests") && said.contains("[[workflows.w.tests]]"),
         "{said}"
     );
-    let said = shown(&Home::new(), &["--filter", "zzz"]);
+    let said = shown(&empty_home(), &["--filter", "zzz"]);
     assert!(said.contains("no test has \"zzz\" in its name; there are\n  "), "{said}");
     assert!(said.contains("\n  expense-approval: nobody answers\n"), "{said}");
     let said = shown(&home_with("[workflows.w]\nstep = 1\n"), &[]);
@@ -147,7 +155,7 @@ fn without_a_test_to_run_it_says_what_there_is() {
 
 #[test]
 fn a_first_configuration_has_tests_that_pass() {
-    let home = Home::new();
+    let home = empty_home();
     assert!(home.run(home.greenroom(&["init"])).status.success());
     let ran = test(&home, &[]);
     let said = text(&ran.stdout);
