@@ -30,6 +30,7 @@ EXPECT
 name = "charged once"
 input = { n = 1 }
 mocks = { charge = { output = 7, repeatable = false }, "charge:compensate" = { output = 0 }, ship = { output = 8 } }
+expect = { result = "result == 8" }
 crash_everywhere = true
 "#;
 
@@ -102,7 +103,7 @@ fn a_charge_that_a_crash_repeats_is_found() {
     let report: Value = serde_json::from_slice(&ran.stdout).unwrap();
     assert_eq!((&report["ok"], &report["failed"]), (&false.into(), &1.into()), "{report}");
     assert_eq!(report["tests"][0]["error"], "no <truck>", "{report}");
-    assert_eq!(report["tests"][1]["line"], 18, "{report}");
+    assert_eq!(report["tests"][1]["line"], 16, "{report}");
 
     let ran = test(&home, &["-o", "junit", "--filter", "order: charged"]);
     let report = text(&ran.stdout);
