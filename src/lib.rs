@@ -21,6 +21,7 @@
 //! | the same from functions of steps and tools | [`ServerContext`] |
 //! | everything that requests can do, from Rust | [`runtime`] |
 //! | a store of one's own, and the rules that it has to follow | [`store`] |
+//! | tests of workflows: virtual time, mocks, crashes | [`testing`] |
 //! | the usual names in one `use` | [`prelude`] |
 //!
 //! # A workflow
@@ -112,6 +113,35 @@
 //!         .serve()?;
 //!     Ok(())
 //! }
+//! ```
+//!
+//! # A test
+//!
+//! Time is virtual: two days without an answer pass in a moment. See [`testing`] for mocks, answers and
+//! kills at every point.
+//!
+//! ```
+//! # #[cfg(feature = "testing")] {
+//! use std::time::Duration;
+//!
+//! use greenroom::prelude::*;
+//! use greenroom::testing::{self, Case};
+//! use serde_json::json;
+//!
+//! const TWO_DAYS: Duration = Duration::from_secs(48 * 3600);
+//!
+//! fn server() -> Greenroom {
+//!     let asked = Suspend::always().deadline(TWO_DAYS).on_timeout_resume(json!(false));
+//!     let approve = Step::map("approve", json!("resume")).suspend(asked);
+//!     Greenroom::new().workflow(Workflow::new("order").step(approve))
+//! }
+//!
+//! # fn nobody_answers() {
+//! let case = Case::new("order").expect("result == false").expect_took(TWO_DAYS);
+//! testing::run(case.run(server)).unwrap();
+//! # }
+//! # nobody_answers();
+//! # }
 //! ```
 
 pub mod adapters;

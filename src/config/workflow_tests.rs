@@ -47,7 +47,7 @@ pub(crate) struct TestMocks {
     pub(crate) models: BTreeMap<String, MockConfig>,
 }
 
-/// What a mocked step or tool does.
+/// Behaviour of a mocked step or tool.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MockedCall {
     pub(crate) output: Option<Value>,
@@ -67,7 +67,7 @@ pub(crate) struct TestAnswer {
     pub(crate) data: Value,
 }
 
-/// What is expected of the end.
+/// Expectations of the end.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct TestExpectation {
     pub(crate) status: Option<Status>,

@@ -1,4 +1,4 @@
-//! What would leave the process in a test, and is refused by name.
+//! Calls that would leave the process of a test: refused by name.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use greenroom_actors::ports::model::{
 };
 use serde_json::Value;
 
-/// What would have left the process. Clones share it.
+/// Calls that would have left the process. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outside(Arc<Mutex<BTreeSet<String>>>);
 

@@ -24,7 +24,7 @@ use crate::greenroom::Problems;
 /// Virtual time after which an execution that still runs is given up.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
-/// What happened in one run.
+/// Events and end of one run.
 #[derive(Debug, Clone)]
 pub(super) struct Played {
     pub(super) state: ExecutionState,
@@ -132,7 +132,7 @@ impl<'c> Play<'c> {
         Self { case, world, changes, before, is_started: false, answers }
     }
 
-    /// Goes on until the execution ends or waits for ever, over the death of its process.
+    /// Plays until the execution ends or waits for ever, over the death of its process.
     pub(super) async fn to_the_end(mut self) -> Result<Played, Problems> {
         loop {
             let (store, mut refusals) = (Arc::clone(self.world.store()), self.changes.clone());
@@ -284,7 +284,7 @@ impl<'c> Play<'c> {
     }
 }
 
-/// Returns true if only an answer can go on, and no deadline ends the wait.
+/// Returns true if only an answer can continue it, and no deadline ends the wait.
 fn waits_for_ever(state: &ExecutionState, open: &[Ask]) -> bool {
     state.status == Status::Suspended && open.iter().all(|ask| ask.deadline.is_none())
 }
