@@ -116,7 +116,7 @@ fn read_one(
     let user = section.text("user");
     let now = section.get("now").and_then(|entry| read_time(&entry));
     let mocks = section.section("mocks");
-    let mocks = mocks.map(|mocks| read_mocks(mocks, &plan.definition.id, &steps, found));
+    let mocks = mocks.map(|mocks| read_mocks(&mocks, &plan.definition.id, &steps, found));
     let answers = section.sections("answers").into_iter().filter_map(read_answer).collect();
     let expect = section.section("expect").map(|expect| read_expectation(expect, &steps));
     let crash_everywhere = section.flag("crash_everywhere", false);
@@ -177,7 +177,7 @@ fn read_time(entry: &Entry<'_>) -> Option<Timestamp> {
 
 /// Reads the mocks: of steps by id, and three tables of other things.
 fn read_mocks(
-    section: Section<'_>,
+    section: &Section<'_>,
     workflow: &str,
     steps: &Steps,
     found: &mut Found<'_>,

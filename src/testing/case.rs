@@ -257,7 +257,7 @@ impl Case {
         self.mocks.all().for_each(|(_, mock)| mock.forget_calls());
         let setup = server().test().mocking(self.mocks.clone(), self.start);
         let world = setup.launch().await?;
-        Play::new(self, world, kill_after).to_the_end().await
+        Play::new(self, world, kill_after).finish().await
     }
 
     /// Runs the case once, killed after so many changes of the store.

@@ -133,7 +133,7 @@ impl<'c> Play<'c> {
     }
 
     /// Plays until the execution ends or waits for ever, over the death of its process.
-    pub(super) async fn to_the_end(mut self) -> Result<Played, Problems> {
+    pub(super) async fn finish(mut self) -> Result<Played, Problems> {
         loop {
             let (store, mut refusals) = (Arc::clone(self.world.store()), self.changes.clone());
             let is_dead = move |_: &u64| !store.is_writable();

@@ -67,7 +67,7 @@ fn answers_are_given_when_they_are_due() {
 fn a_killed_run_ends_like_any_other() {
     let pay = Mock::output(json!(7)).failing(2, "the bank is closed").taking(HOUR);
     let case = case()
-        .mock_step("pay", pay.clone())
+        .mock_step("pay", pay)
         .answer("manager", HOUR, &json!({ "approved": true }))
         .expect("result.paid")
         .crash_everywhere();

@@ -83,26 +83,7 @@ impl Runtime {
         let _ = shared.routes.set(routes(&shards, &scheduler));
         let system = Arc::new(SystemActors { shards, scheduler, sweeper });
 
-        let generations = GenerationDeps {
-            registry: shared.registry(),
-            generations: Arc::clone(&shared.store) as _,
-            conversations: Arc::clone(&shared.store) as _,
-            clock: Arc::clone(&shared.clock),
-            active: Arc::new(ActiveGenerations::default()),
-            workflows: Arc::new(WorkflowRuns::new(&shared)),
-            tool_limits: ToolLimits::from(&shared.limits),
-            compiled: Arc::default(),
-            live: Arc::new(GenerationRegistry::default()),
-            feed: shared.feed.clone(),
-            meter: Arc::clone(&shared.meter),
-            evaluations: Arc::clone(&shared.evaluations),
-            object_repairs: shared.limits.object_repairs,
-            steps_max: shared.limits.generation_steps_max,
-            bytes_max: shared.limits.generation_bytes_max,
-            crash_attempts: shared.limits.machine.crash_attempts,
-            left_behind: Arc::clone(&shared.left_behind),
-            home: shared.home.clone(),
-        };
+        let generations = generations(&shared);
         let _ = shared.generations.set(generations.clone());
         let (arbiters, row_reads) = (Arc::new(arbiters), RowReads::default());
         let runtime =
@@ -120,6 +101,30 @@ impl Runtime {
         }
         tend_generations(&runtime, left);
         Ok(runtime)
+    }
+}
+
+/// Returns what generations need of the runtime.
+fn generations(shared: &Arc<Shared>) -> GenerationDeps {
+    GenerationDeps {
+        registry: shared.registry(),
+        generations: Arc::clone(&shared.store) as _,
+        conversations: Arc::clone(&shared.store) as _,
+        clock: Arc::clone(&shared.clock),
+        active: Arc::new(ActiveGenerations::default()),
+        workflows: Arc::new(WorkflowRuns::new(shared)),
+        tool_limits: ToolLimits::from(&shared.limits),
+        compiled: Arc::default(),
+        live: Arc::new(GenerationRegistry::default()),
+        feed: shared.feed.clone(),
+        meter: Arc::clone(&shared.meter),
+        evaluations: Arc::clone(&shared.evaluations),
+        object_repairs: shared.limits.object_repairs,
+        steps_max: shared.limits.generation_steps_max,
+        bytes_max: shared.limits.generation_bytes_max,
+        crash_attempts: shared.limits.machine.crash_attempts,
+        left_behind: Arc::clone(&shared.left_behind),
+        home: shared.home.clone(),
     }
 }
 
