@@ -30,6 +30,7 @@ use crate::config::shipped::SHIPPED;
 use crate::config::{Config, ConfigProblem, Environment, Names};
 use crate::handle::Handle;
 use crate::telemetry::logs;
+use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use greenroom_store_sqlite::Backup;
 
 /// Exit code after another server has taken the store over, or this one could not use it any longer
@@ -227,6 +228,13 @@ fn serve(arguments: &Arguments, screen: &mut dyn Write) -> ExitCode {
 
 /// Runs a server to its end. `begun` is called with its address.
 fn run_server(config: Config, screen: &mut dyn Write, begun: impl FnOnce(SocketAddr)) -> ExitCode {
+    match doctor::reach::accepted(SystemClock.now()) {
+        Ok(warning) => print(screen, warning.as_slice()),
+        Err(refusal) => {
+            print(screen, &[refusal]);
+            return ExitCode::FAILURE;
+        }
+    }
     let begun = |handle: Handle| begun(handle.address());
     match app::run(config, Registered::default(), StopsOn::Signals, begun) {
         Ok(()) => ExitCode::SUCCESS,
@@ -289,9 +297,14 @@ fn content(Backup { bytes, executions, generations, conversations }: Backup) -> 
 /// Loads the configuration file.
 fn read(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
     let hint = "; name the configuration with --config FILE, or write one with `greenroom init`";
+    let examples = " (without a file, `greenroom` serves the built-in examples)";
+    let examples = if arguments.config.is_none() { examples } else { "" };
     Config::load(arguments.config_file()).map_err(|mut problems| {
         let missing = problems.iter_mut().filter(|_| !arguments.config_file().exists());
-        missing.for_each(|problem| problem.message.push_str(hint));
+        missing.for_each(|problem| {
+            problem.message.push_str(hint);
+            problem.message.push_str(examples);
+        });
         problems
     })
 }
