@@ -98,7 +98,8 @@ pub(crate) fn run(
     let variables = Variables::of(&config);
     let mut secrets = config.secrets(|name| variables.value(name));
     for secret in steps::secrets(registered.registry.workflows.values()) {
-        variables.value(&secret.name).iter().for_each(|value| secrets.add(value));
+        let value = variables.value(&secret.name);
+        value.iter().for_each(|value| secrets.add_value(&secret.name, value));
     }
     let options = LogOptions { noisy: NOISY_TARGETS, ..config.logs.options() };
     telemetry::logs::install(&options, &secrets);

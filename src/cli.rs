@@ -32,6 +32,7 @@ use crate::config::shipped::SHIPPED;
 use crate::config::{Config, ConfigProblem, Environment, Names};
 use crate::handle::Handle;
 use crate::telemetry::logs;
+use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use greenroom_store_sqlite::Backup;
 
 /// Exit code after another server has taken the store over, or this one could not use it any longer
@@ -237,6 +238,13 @@ fn serve(arguments: &Arguments, screen: &mut dyn Write) -> ExitCode {
 
 /// Runs a server to its end. `begun` is called with its address.
 fn run_server(config: Config, screen: &mut dyn Write, begun: impl FnOnce(SocketAddr)) -> ExitCode {
+    match doctor::reach::accepted(SystemClock.now()) {
+        Ok(warning) => print(screen, warning.as_slice()),
+        Err(refusal) => {
+            print(screen, &[refusal]);
+            return ExitCode::FAILURE;
+        }
+    }
     let begun = |handle: Handle| begun(handle.address());
     match app::run(config, Registered::default(), StopsOn::Signals, begun) {
         Ok(()) => ExitCode::SUCCESS,
@@ -294,92 +302,6 @@ fn content(Backup { bytes, executions, generations, conversations }: Backup) -> 
     let generations = counted(generations, "generation");
     let conversations = counted(conversations, "conversation");
     format!("{bytes} bytes, {executions}, {generations}, {conversations}")
-}
-
-/// Loads the configuration file.
-fn read(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
-    read_by(arguments, |file| Config::load(file))
-}
-
-/// Loads what is tested, where steps may name functions that Rust code registers: without a file,
-/// the built-in examples.
-#[cfg(feature = "testing")]
-fn read_open(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
-    match arguments.has_default_file() {
-        true => read_by(arguments, |file| Config::load_open(file)),
-        false => Config::parse(SHIPPED, EXAMPLES),
-    }
-}
-
-fn read_by(
-    arguments: &Arguments,
-    load: impl FnOnce(&Path) -> Result<Config, Vec<ConfigProblem>>,
-) -> Result<Config, Vec<ConfigProblem>> {
-    let hint = "; name the configuration with --config FILE, or write one with `greenroom init`";
-    load(arguments.config_file()).map_err(|mut problems| {
-        let missing = problems.iter_mut().filter(|_| !arguments.config_file().exists());
-        missing.for_each(|problem| problem.message.push_str(hint));
-        problems
-    })
-}
-
-/// Loads what is served: without a file, the built-in examples.
-fn load_or_examples(arguments: &Arguments) -> Result<(Config, bool), Vec<ConfigProblem>> {
-    let (config, are_examples) = read_or_examples(arguments)?;
-    Ok((completed(arguments, config)?, are_examples))
-}
-
-/// Reads what is served, without what depends on the environment.
-fn read_or_examples(arguments: &Arguments) -> Result<(Config, bool), Vec<ConfigProblem>> {
-    let has_file = arguments.has_default_file();
-    let read = if has_file { read(arguments) } else { Config::parse(SHIPPED, EXAMPLES) };
-    Ok((overridden(arguments, read?), !has_file))
-}
-
-/// Loads the configuration file and applies the command line.
-fn load(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
-    completed(arguments, read(arguments)?)
-}
-
-/// Applies the command line, and checks what depends on the environment.
-fn completed(arguments: &Arguments, config: Config) -> Result<Config, Vec<ConfigProblem>> {
-    checked(overridden(arguments, config))
-}
-
-/// Checks what depends on the environment, and what the configuration says together.
-fn checked(mut config: Config) -> Result<Config, Vec<ConfigProblem>> {
-    let mut problems = problems_of_secrets(&config);
-    problems.extend(problems_of_rules(&config));
-    if !problems.is_empty() {
-        return Err(problems);
-    }
-    let warnings = app::checks::warnings(&config, &Registered::default());
-    config.warnings.extend(warnings);
-    Ok(config)
-}
-
-/// Applies the command line and the environment.
-fn overridden(arguments: &Arguments, mut config: Config) -> Config {
-    config.environment = Environment::of_process();
-    if let Some(host) = &arguments.host {
-        config.set_host(host.clone(), "--host");
-    }
-    config.server.port = arguments.port.unwrap_or(config.server.port);
-    config.logs.console.clone_from(&arguments.log);
-    config
-}
-
-/// Returns the problems of secrets and other variables that the environment should have.
-fn problems_of_secrets(config: &Config) -> Vec<ConfigProblem> {
-    let variables = Variables::of(config);
-    config.check_secrets(|name| variables.found(name))
-}
-
-/// Returns the problems of what the configuration says together.
-fn problems_of_rules(config: &Config) -> Vec<ConfigProblem> {
-    let mut problems: Vec<_> = config.check_exposure(&Names::default()).err().into_iter().collect();
-    problems.extend(app::check(config, &Registered::default()));
-    problems
 }
 
 fn counted(count: u64, noun: &str) -> String {

@@ -72,6 +72,7 @@ pub use self::cors::CorsConfig;
 pub use self::docs::DocsConfig;
 pub(crate) use self::effective::{Effective, Origin};
 pub use self::environment::Environment;
+pub(crate) use self::environment::Proxies;
 pub(crate) use self::files::Files;
 pub use self::inbox::{InboxConfig, LinkBase, LinkSecret};
 pub use self::limits::{CONNECTIONS_MAX, LimitsConfig};
@@ -353,26 +354,23 @@ impl Config {
         let links = self.inbox.secret.as_ref().map(|secret| &*secret.variable);
         let variables =
             models.chain(signs).chain(links).chain(headers).chain(["SERVICE_SECRET_KEY"]);
-        for value in variables.filter_map(&environment) {
-            secrets.add(&value);
+        let mut add =
+            |name: &str| environment(name).iter().for_each(|it| secrets.add_value(name, it));
+        variables.for_each(&mut add);
+        for tool in self.tools.values() {
+            match &tool.kind {
+                ToolKind::Http(call) => call.secrets().for_each(&mut add),
+                ToolKind::Command(call) => call.secrets().for_each(&mut add),
+                ToolKind::Workflow(_) | ToolKind::Agent(_) => {}
+            }
         }
+        self.needs.secrets.iter().for_each(|it| add(&it.name));
         for value in self.store.secrets(&environment) {
             secrets.add(&value);
         }
         let exports = self.telemetry.exports(&environment, self.environment);
         for value in exports.settings.iter().flat_map(ExporterSettings::header_values) {
             secrets.add(value);
-        }
-        for tool in self.tools.values() {
-            let named: Vec<_> = match &tool.kind {
-                ToolKind::Http(call) => call.secrets().collect(),
-                ToolKind::Command(call) => call.secrets().collect(),
-                ToolKind::Workflow(_) | ToolKind::Agent(_) => Vec::new(),
-            };
-            named.into_iter().filter_map(&environment).for_each(|value| secrets.add(&value));
-        }
-        for value in self.needs.secrets.iter().filter_map(|it| environment(&it.name)) {
-            secrets.add(&value);
         }
         secrets
     }

@@ -3,7 +3,7 @@
 mod disk;
 mod finding;
 mod port;
-mod reach;
+pub(super) mod reach;
 mod store;
 
 use std::io;
@@ -14,7 +14,7 @@ use super::client::pretty;
 use super::output::Output;
 use super::{Arguments, counted, problems_of_rules, problems_of_secrets, read_or_examples, said};
 use crate::app;
-use crate::config::{Config, ConfigProblem};
+use crate::config::{Config, ConfigProblem, Proxies};
 
 /// Options of `doctor`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Args)]
@@ -32,8 +32,7 @@ pub(super) fn run(arguments: &Arguments, options: Options) -> ExitCode {
     let findings = match read_or_examples(arguments) {
         Ok((config, are_examples)) => {
             let file = arguments.config_file().display().to_string();
-            let from = if are_examples { "built-in examples".to_owned() } else { file };
-            examine(&from, &config, options)
+            examine((&file, are_examples), &config, options)
         }
         Err(problems) => problems.iter().map(of_problem).collect(),
     };
@@ -45,7 +44,7 @@ pub(super) fn run(arguments: &Arguments, options: Options) -> ExitCode {
     said(&mut io::stdout(), &lines, if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn examine(from: &str, config: &Config, options: Options) -> Vec<Finding> {
+fn examine(from: (&str, bool), config: &Config, options: Options) -> Vec<Finding> {
     let mut findings = configuration(from, config);
     findings.push(port::look(config));
     findings.extend(store::look(config));
@@ -62,15 +61,22 @@ fn of_problem(problem: &ConfigProblem) -> Finding {
     Finding::new(state, "configuration", problem.to_string())
 }
 
-/// Checks the configuration itself, and that the environment has its secrets.
-fn configuration(from: &str, config: &Config) -> Vec<Finding> {
+/// Checks the configuration itself, and that the environment has its secrets. In place of a file that
+/// is not there, it is the built-in examples.
+fn configuration((from, are_examples): (&str, bool), config: &Config) -> Vec<Finding> {
     let problems: Vec<_> = problems_of_rules(config).iter().map(of_problem).collect();
     let secrets = problems_of_secrets(config);
     let secrets = secrets.iter().map(|it| Finding::new(State::Failed, "secrets", it.to_string()));
     let secrets: Vec<_> = secrets.collect();
     let mut findings = problems;
     findings.extend(config.warnings.iter().map(of_problem));
-    if findings.is_empty() {
+    if are_examples {
+        let text = format!(
+            "{from}: no such file, so `greenroom` serves the built-in examples; `greenroom init` \
+             writes one, and --config FILE names another"
+        );
+        findings.push(Finding::new(State::Warned, "configuration", text));
+    } else if findings.is_empty() {
         let workflows = counted(config.workflows.len() as u64, "workflow");
         let agents = counted(config.agents.len() as u64, "agent");
         let text = format!("{from}: {workflows}, {agents}");
@@ -98,19 +104,12 @@ fn descriptors(config: &Config) -> Finding {
 
 /// Returns a note about the proxy that calls to other machines go through.
 fn proxies() -> Option<Finding> {
-    let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let names =
-        ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
-    let set: Vec<_> = names.into_iter().filter(is_set).collect();
-    if set.is_empty() {
-        return None;
-    }
-    let except = ["NO_PROXY", "no_proxy"].iter().any(is_set);
-    let except = if except { ", except to the hosts of NO_PROXY" } else { "" };
+    let proxies = Proxies::of_process()?;
+    let except = if proxies.has_exceptions { ", except to the hosts of NO_PROXY" } else { "" };
     // not their values, which can have passwords
     let text = format!(
         "{}: calls to other machines go through a proxy{except}; calls to this machine never do",
-        set.join(", ")
+        proxies.variables.join(", ")
     );
     Some(Finding::new(State::Good, "proxy", text))
 }

@@ -1,11 +1,9 @@
 //! `greenroom healthcheck`: whether the configured server answers, for containers without `curl`.
 
-use std::fs::Metadata;
 use std::net::IpAddr;
-use std::os::unix::fs::FileTypeExt as _;
 use std::time::Duration;
 
-use super::{Arguments, CONFIG_FILE, read};
+use super::{Arguments, read};
 use crate::app;
 use crate::config::{Config, ConfigProblem};
 use crate::http_client;
@@ -47,12 +45,6 @@ pub(super) fn ask(arguments: &Arguments, options: Options) -> Result<String, Str
 fn config(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
     if !arguments.has_default_file() {
         return Ok(Config::default());
-    }
-    let file = arguments.config_file();
-    // to open a pipe would wait for a writer, without a limit
-    let is_pipe = |data: Metadata| data.file_type().is_fifo();
-    if arguments.config.is_none() && file.metadata().is_ok_and(is_pipe) {
-        return Err(vec![ConfigProblem::of_file(CONFIG_FILE, "this is a pipe, not a file")]);
     }
     read(arguments)
 }

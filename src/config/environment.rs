@@ -1,4 +1,4 @@
-//! `NODE_ENV`: development or production.
+//! Variables of the process that no key names: `NODE_ENV`, and those of proxies.
 
 use std::fmt;
 
@@ -45,6 +45,30 @@ impl fmt::Display for Environment {
     }
 }
 
+/// Variables that send calls to other machines through a proxy. They are read by the HTTP client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Proxies {
+    /// Names of those that are set; never their values, which can have passwords.
+    pub(crate) variables: Vec<&'static str>,
+    /// True if some hosts are reached without the proxy.
+    pub(crate) has_exceptions: bool,
+}
+
+impl Proxies {
+    /// Reads the variables of this process; `None` without a proxy.
+    pub(crate) fn of_process() -> Option<Self> {
+        Self::of(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+    }
+
+    fn of(is_set: impl Fn(&str) -> bool) -> Option<Self> {
+        let names =
+            ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+        let variables: Vec<_> = names.into_iter().filter(|name| is_set(name)).collect();
+        let has_exceptions = ["NO_PROXY", "no_proxy"].into_iter().any(&is_set);
+        (!variables.is_empty()).then_some(Self { variables, has_exceptions })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,5 +88,14 @@ mod tests {
         ] {
             assert_eq!(Environment::named(value), expected, "for {value:?}");
         }
+    }
+
+    #[test]
+    fn proxies_are_named_without_their_values() {
+        let of = |set: &[&str]| Proxies::of(|name| set.contains(&name));
+        assert_eq!(of(&["NO_PROXY"]), None);
+        let found = of(&["https_proxy", "ALL_PROXY", "no_proxy"]).unwrap();
+        assert_eq!(found.variables, ["https_proxy", "ALL_PROXY"]);
+        assert!(found.has_exceptions);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -23,9 +24,17 @@ pub(crate) struct Files {
 
 impl Files {
     /// Reads a file and records its digest. Pipes such as a shell's `<(...)` can be read, too; they
-    /// cannot be read twice and therefore never count as changed.
+    /// cannot be read twice and therefore never count as changed. Named pipes are refused: to open one
+    /// waits for a writer, without a limit.
     pub(super) fn read(&mut self, path: &Path) -> std::io::Result<Vec<u8>> {
-        let bytes = bounded(path);
+        let bytes = if is_named_pipe(path) {
+            Err(std::io::Error::other(
+                "it is a named pipe, which may never be written to; name a file, or a pipe of the \
+                 shell as in <(...)",
+            ))
+        } else {
+            bounded(path)
+        };
         let seen = bytes.as_deref().ok().filter(|_| path.is_file());
         self.files.insert(path.to_owned(), seen.map(digest));
         bytes
@@ -56,6 +65,13 @@ impl Files {
         }
         now
     }
+}
+
+/// Returns true for a pipe that has a path. Those of a shell have none, only links in `/dev/fd`, and
+/// have their writers already.
+fn is_named_pipe(path: &Path) -> bool {
+    let is_pipe = path.metadata().is_ok_and(|it| it.file_type().is_fifo());
+    is_pipe && path.canonicalize().is_ok()
 }
 
 /// Reads a file of at most [`BYTES_MAX`] bytes.
@@ -135,6 +151,12 @@ mod tests {
             files.note(path);
             assert_eq!(files.files[path], None, "{path:?}");
         }
+        let refused = files.read(&pipe).unwrap_err().to_string();
+        assert!(refused.starts_with("it is a named pipe"), "{refused}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        std::io::Write::write_all(&mut { writer }, b"a").unwrap();
+        let own = std::os::fd::AsRawFd::as_raw_fd(&reader);
+        assert_eq!(files.read(Path::new(&format!("/dev/fd/{own}"))).unwrap(), b"a");
         let endless = files.read(Path::new("/dev/zero"));
         assert_eq!(endless.unwrap_err().to_string(), "it is larger than 16777216 bytes");
     }

@@ -26,8 +26,20 @@ const SHAPE_BYTES: usize = 1024;
 pub struct Secrets(BTreeSet<String>);
 
 impl Secrets {
-    /// Adds a secret in every encoding in which it may be written.
+    /// Adds the value of a variable, as [`Secrets::add`] does. One that only repeats the name of its
+    /// variable is none.
+    pub fn add_value(&mut self, variable: &str, value: &str) {
+        if !value.trim().eq_ignore_ascii_case(variable) {
+            self.add(value);
+        }
+    }
+
+    /// Adds a secret in every encoding in which it may be written. A word that names secrets, such as
+    /// `password`, is none: it is in many texts, and would be missing there.
     pub fn add(&mut self, secret: &str) {
+        if Redactor::is_secret_name(secret.trim()) {
+            return;
+        }
         // files and shells add white space, and clients trim it
         for secret in [secret, secret.trim()] {
             let json = serde_json::Value::from(secret).to_string();

@@ -1,6 +1,7 @@
 //! Time and new ids. Nothing else reads a clock or a random source.
 
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::domain::ids::ExecutionId;
 use crate::domain::slot::{Slot, execution_id};
@@ -33,20 +34,45 @@ pub struct SystemClock;
 #[expect(clippy::disallowed_methods, reason = "this is the Clock that everything else uses")]
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        Timestamp(chrono::Utc::now().timestamp_millis())
+        since_1970(SystemTime::now())
     }
 
     fn new_id(&self) -> Arc<str> {
         let mut buffer = uuid::Uuid::encode_buffer();
-        let text: &str = uuid::Uuid::now_v7().hyphenated().encode_lower(&mut buffer);
+        let id = match self.now() {
+            Timestamp(0..) => uuid::Uuid::now_v7(),
+            // ids have no earlier time
+            Timestamp(_) => uuid::Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, 0, 0)),
+        };
+        let text: &str = id.hyphenated().encode_lower(&mut buffer);
         Arc::from(text)
     }
+}
+
+/// Returns a time of the system, also one before 1970, which a clock shows that was never set.
+fn since_1970(time: SystemTime) -> Timestamp {
+    let ms = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+    Timestamp(match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => ms(since),
+        Err(before) => -ms(before.duration()),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::domain::slot::{SlotSet, slot_of};
+
+    #[test]
+    fn times_before_1970_are_times() {
+        for (time, expected) in [
+            (UNIX_EPOCH + Duration::from_millis(5), 5),
+            (UNIX_EPOCH, 0),
+            (UNIX_EPOCH - Duration::from_millis(5), -5),
+        ] {
+            assert_eq!(since_1970(time), Timestamp(expected));
+        }
+    }
 
     #[test]
     fn ids_of_executions_are_uuids_of_the_first_cell() {

@@ -5,7 +5,7 @@
 
 pub(super) mod statements;
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use tempfile::TempPath;
 
 use super::conversations::messages_of;
 use super::files::{beside, folder_of, sync};
-use super::guard::{self, OpenError};
+use super::guard::{self, Lock, OpenError};
 use super::{Durability, schema};
 
 /// Maximum number of a memory: the numbers of its messages have it in their upper half.
@@ -30,7 +30,7 @@ const MEMORY_MAX: i64 = i32::MAX as i64;
 pub struct FileSource {
     path: PathBuf,
     connection: Connection,
-    _lock: File,
+    _lock: Lock,
 }
 
 impl FileSource {
@@ -66,7 +66,7 @@ pub struct FileTarget {
     path: PathBuf,
     /// `None` once complete.
     filling: Option<Filling>,
-    _lock: File,
+    _lock: Lock,
 }
 
 #[derive(Debug)]

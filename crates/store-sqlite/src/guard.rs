@@ -26,6 +26,11 @@ pub enum OpenError {
     #[error("the store {path} is in use by another process, which holds {lock}")]
     InUse { path: PathBuf, lock: PathBuf },
     #[error(
+        "the store {path} is in use by another process, whose lock {lock} was removed; stop that \
+         process first"
+    )]
+    InUseUnlocked { path: PathBuf, lock: PathBuf },
+    #[error(
         "the store {path} has {names} names (hard links): two servers could use it under different \
          names and damage it; remove all but one"
     )]
@@ -67,10 +72,29 @@ pub(super) fn resolved(path: &Path) -> Result<PathBuf, OpenError> {
     fs::canonicalize(path).map_err(refused)
 }
 
-/// Takes the lock, which excludes other processes until the file is closed.
+/// The lock on a store, which excludes other processes until it is dropped.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _beside: File,
+    /// The store itself; `None` while it has no file.
+    file: Option<File>,
+}
+
+impl Lock {
+    /// Locks the file of a store that has just been made.
+    pub(super) fn extend(&mut self, path: &Path) -> Result<(), OpenError> {
+        if self.file.is_none() {
+            self.file = lock_file(path)?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes the lock.
 ///
-/// The lock file stays after the release: if it were removed, two processes could lock two files.
-pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
+/// The lock file stays after the release: if it were removed, two processes could lock two files. The
+/// store itself is locked as well, in case the lock file of a running server is removed.
+pub(super) fn lock(path: &Path) -> Result<Lock, OpenError> {
     let directory = folder_of(path);
     if !directory.is_dir() {
         return Err(OpenError::NoDirectory { path: path.into(), directory: directory.into() });
@@ -84,16 +108,36 @@ pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
         path: path.into(),
         reason: format!("{}: {error}", lock.display()),
     };
-    let file = OpenOptions::new()
+    let beside = OpenOptions::new()
         .create(true)
         .truncate(false)
         .write(true)
         .open(&lock)
         .map_err(not_writable)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
+    match beside.try_lock() {
+        Ok(()) => Ok(Lock { _beside: beside, file: lock_file(path)? }),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.into(), lock }),
         Err(TryLockError::Error(error)) => Err(not_writable(error)),
+    }
+}
+
+/// Locks the file of a store, if there is one. Only on Linux, where this lock is independent of those
+/// of SQLite on the same file; elsewhere they would exclude each other.
+///
+/// The file must be opened before SQLite opens it, or stay open until SQLite has closed it: closing a
+/// file releases all locks of SQLite that the process has on it.
+fn lock_file(path: &Path) -> Result<Option<File>, OpenError> {
+    if !cfg!(target_os = "linux") {
+        return Ok(None);
+    }
+    // one that cannot be read is refused by the inspection
+    let Ok(file) = File::open(path) else { return Ok(None) };
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            Err(OpenError::InUseUnlocked { path: path.into(), lock: beside(path, ".lock") })
+        }
+        // file systems without locks have the lock file
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(file)),
     }
 }
 
@@ -110,13 +154,14 @@ pub struct Look {
     pub is_in_use: bool,
 }
 
-/// Looks at a store, also while a server uses it. Nothing in it is changed; its lock is held for a
-/// moment, if it is free.
+/// Looks at a store, also while a server uses it. Nothing in it is changed; its locks are held for a
+/// moment, if they are free.
 pub fn look(path: &Path) -> Result<Look, OpenError> {
     let path = &resolved(path)?;
     // before SQLite opens the file
     let held = File::open(beside(path, ".lock")).map(|file| file.try_lock());
-    let is_in_use = matches!(held, Ok(Err(TryLockError::WouldBlock)));
+    let is_locked = matches!(held, Ok(Err(TryLockError::WouldBlock)));
+    let is_in_use = is_locked || matches!(lock_file(path), Err(OpenError::InUseUnlocked { .. }));
     let version = inspect(path)?;
     let bytes = fs::metadata(path).map_or(0, |file| file.len());
     Ok(Look { bytes, version, newest: schema::VERSION, is_in_use })

@@ -40,7 +40,6 @@ mod traces;
 mod vacuum;
 mod writer;
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -106,7 +105,7 @@ pub struct SqliteStore {
     queue: Arc<Queue>,
     writer: Mutex<Option<JoinHandle<()>>>,
     /// Held while the file is open.
-    _lock: File,
+    _lock: guard::Lock,
 }
 
 impl std::fmt::Debug for SqliteStore {
@@ -138,10 +137,11 @@ impl SqliteStore {
         meter: Arc<dyn JournalMeter>,
     ) -> Result<Self, OpenError> {
         let path = &guard::resolved(path)?;
-        let lock = guard::lock(path)?;
+        let mut lock = guard::lock(path)?;
         guard::inspect(path)?;
         let refused = |error: rusqlite::Error| guard::refusal(path, &error);
         let mut connection = schema::open_writer(path, durability).map_err(refused)?;
+        lock.extend(path)?;
         schema::migrate(&mut connection).map_err(refused)?;
         let last_row = Session::last_row(&connection).map_err(refused)?;
         let last_generation = generations::last_row(&connection).map_err(refused)?;

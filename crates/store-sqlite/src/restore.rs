@@ -60,10 +60,11 @@ pub enum RestoreError {
 /// `replaces`, a store that is there is kept under another name.
 pub fn restore(backup: &Path, store: &Path, replaces: bool) -> Result<Restored, RestoreError> {
     let store = &guard::resolved(store).map_err(RestoreError::Store)?;
+    let backup = &guard::resolved(backup).map_err(RestoreError::Backup)?;
     if !backup.is_file() {
         return Err(RestoreError::NoBackup { path: backup.into() });
     }
-    if is_same(backup, store) {
+    if is_same_file(backup, store) {
         return Err(RestoreError::Same { path: store.clone() });
     }
     let _lock = guard::lock(store).map_err(RestoreError::Store)?;
@@ -88,11 +89,6 @@ pub fn restore(backup: &Path, store: &Path, replaces: bool) -> Result<Restored, 
     let not_synced = |reason| RestoreError::NotSynced { path: store.clone(), reason };
     sync(folder_of(store)).map_err(not_synced)?;
     Ok(Restored { content, kept: kept.map(|keeping| keeping.kept) })
-}
-
-fn is_same(one: &Path, other: &Path) -> bool {
-    let real = |path: &Path| fs::canonicalize(path).ok();
-    real(one).is_some_and(|one| real(other) == Some(one))
 }
 
 /// Returns the permissions of the store that is there, else of the backup, and that its owner may
@@ -179,6 +175,7 @@ pub(super) fn interrupted(store: &Path) -> Option<PathBuf> {
     names(store).find(|name| is_same_file(store, name))
 }
 
+/// Returns true if two names are of one file. A link counts as a separate file.
 fn is_same_file(one: &Path, other: &Path) -> bool {
     let (one, other) = (fs::symlink_metadata(one), fs::symlink_metadata(other));
     let id = |file: fs::Metadata| (file.dev(), file.ino());

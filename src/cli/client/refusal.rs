@@ -42,7 +42,7 @@ impl Reply {
         let execution = self.header("x-execution-id").or(execution);
         let ids = [("{workflow}", workflow), ("{execution}", execution), ("{ask}", ask)];
         ids.into_iter().fold(advice.to_owned(), |advice, (place, id)| {
-            advice.replace(place, &id.map_or("ID".to_owned(), quoted))
+            advice.replace(place, &id.map_or_else(|| "ID".to_owned(), quoted))
         })
     }
 

@@ -98,8 +98,7 @@ fn described(server: &Url, causes: &str) -> Failure {
         ));
     }
     failed(last).advise(format!(
-        "start a server with `greenroom serve`, or name another one with --server or {SERVER}, with \
-         its port"
+        "start a server with `greenroom serve`, or name another one with --server or {SERVER}"
     ))
 }
 

@@ -138,6 +138,19 @@ pub(super) fn clock(answers: &[Answer]) -> Finding {
     compared(SystemClock.now(), apart.min())
 }
 
+/// Returns a warning about a clock that was never set, for a server that starts. Before 1970 nothing
+/// can be served: answers have dates.
+pub(in crate::cli) fn accepted(now: Timestamp) -> Result<Option<String>, String> {
+    let says = format!("greenroom: the clock of this machine says {}", now.to_iso());
+    match now {
+        now if now < Timestamp(0) => Err(format!("{says}; set it: nothing is served before 1970")),
+        now if now < NEVER_SET => {
+            Ok(Some(format!("{says}: it was never set, and timers and tokens go by it")))
+        }
+        _ => Ok(None),
+    }
+}
+
 fn compared(now: Timestamp, nearest: Option<(u64, &str)>) -> Finding {
     const NAME: &str = "clock";
     let time = now.to_iso();
@@ -173,6 +186,15 @@ mod tests {
         }
         let date = time_of("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
         assert_eq!(date.to_iso(), "1994-11-06T08:49:37.000Z");
+    }
+
+    #[test]
+    fn a_server_needs_a_time_after_1970() {
+        assert_eq!(accepted(NEVER_SET), Ok(None));
+        let warning = accepted(Timestamp(5)).unwrap().unwrap();
+        assert!(warning.contains("1970-01-01T00:00:00.005Z: it was never set"), "{warning}");
+        let refusal = accepted(Timestamp(-5)).unwrap_err();
+        assert!(refusal.contains("1969-12-31T23:59:59.995Z; set it"), "{refusal}");
     }
 
     #[test]

@@ -3,12 +3,16 @@
 use std::path::Path;
 
 use greenroom_store_sqlite::{Look, look as look_at};
+use rustix::process::{Resource, getrlimit};
 
 use super::disk;
 use super::finding::{Finding, State};
 use crate::config::{Config, StoreUrl};
 
 const NAME: &str = "store";
+
+/// Bytes by which a store grows soon.
+const ROOM_MIN: u64 = 16 << 20;
 
 /// Looks at the store, and at the disk that it is on.
 pub(super) fn look(config: &Config) -> Vec<Finding> {
@@ -44,11 +48,33 @@ fn of_file(path: &Path) -> Vec<Finding> {
         findings.push(Finding::new(State::Failed, NAME, text));
         return findings;
     }
-    findings.push(match look_at(path) {
-        Ok(looked) => of_look(path, &looked),
-        Err(error) => Finding::new(State::Failed, NAME, error.to_string()),
-    });
+    match look_at(path) {
+        Ok(looked) => {
+            findings.push(of_look(path, &looked));
+            findings.extend(of_limit(getrlimit(Resource::Fsize).current, looked.bytes));
+        }
+        Err(error) => findings.push(Finding::new(State::Failed, NAME, error.to_string())),
+    }
     findings
+}
+
+/// Judges the largest size that a file of the server may have (`ulimit -f`); `None` without a limit.
+/// The write-ahead log is bound by it as well, and stays far below the store.
+fn of_limit(limit: Option<u64>, bytes: u64) -> Option<Finding> {
+    let limit = limit?;
+    let (state, more) = match limit {
+        limit if limit < bytes.saturating_add(ROOM_MIN) => {
+            (State::Failed, "nothing more is stored")
+        }
+        _ => (State::Warned, "what would make the store larger is refused"),
+    };
+    let text = format!(
+        "files may have {} MB (ulimit -f), and the store has {} MB: {more}; lift the limit, as with \
+         LimitFSIZE=infinity of systemd",
+        limit / 1_000_000,
+        bytes / 1_000_000
+    );
+    Some(Finding::new(state, "file size", text))
 }
 
 fn of_look(path: &Path, look: &Look) -> Finding {
@@ -80,6 +106,21 @@ mod tests {
         ] {
             let finding = of_look(Path::new("a.db"), &look);
             assert!(finding.text.contains(says), "{finding}");
+        }
+    }
+
+    #[test]
+    fn a_limit_of_files_is_judged_by_the_store() {
+        let mb = 1_000_000;
+        assert_eq!(of_limit(None, mb), None);
+        for (limit, bytes, state) in [
+            (500 * mb, 100 * mb, State::Warned),
+            (110 * mb, 100 * mb, State::Failed),
+            (0, 0, State::Failed),
+            (u64::MAX - 1, u64::MAX, State::Failed),
+        ] {
+            let finding = of_limit(Some(limit), bytes).unwrap();
+            assert_eq!(finding.state, state, "{finding}");
         }
     }
 

@@ -35,6 +35,21 @@ fn known_secrets_are_redacted_in_all_encodings() {
 }
 
 #[test]
+fn placeholders_are_no_secrets() {
+    let mut known = Secrets::default();
+    known.add_value("MAIN_KEY", "main_key\n");
+    known.add_value("OTHER_KEY", "MAIN_KEY");
+    known.extend(["secret", "Password ", "secrets"]);
+    let redactor = Redactor::new(&known);
+    for (text, expected) in [
+        ("set secret:NAME or a password", "set secret:NAME or a password"),
+        ("main_key MAIN_KEY secrets", "main_key [redacted] [redacted]"),
+    ] {
+        assert_eq!(redacted(&redactor, text), expected);
+    }
+}
+
+#[test]
 fn texts_shaped_like_secrets_are_redacted() {
     let redactor = redactor(&[]);
     let rows = [

@@ -58,7 +58,7 @@ const FAILURES: &[(&[&str], i32, &[&str])] = &[
     (
         &["executions", "resume", "n-1"],
         1,
-        &["Execution n-1 is not suspended", "`greenroom executions why ID` shows its state"],
+        &["Execution n-1 is not suspended", "`greenroom executions why n-1` shows its state"],
     ),
     (
         &["agents", "run", "silent", "WAIT", "--timeout", "50ms"],

@@ -113,7 +113,7 @@ fn answers_that_do_not_fit_change_nothing() {
         (
             &["answer", &ask, "-d", "{\"approved\":1}"],
             2,
-            "`greenroom inbox show ID` has the schema",
+            &format!("`greenroom inbox show {ask}` has the schema"),
         ),
         (&["answer", &ask, "-d", "{"], 2, "--data: not JSON"),
         (&["answer", &ask], 2, "--data <JSON>|--approve|--refuse"),
@@ -186,5 +186,8 @@ fn an_execution_runs_again_from_the_middle() {
     assert!(failed.stderr.contains("greenroom: failing f-2 failed at bad: "), "{failed:?}");
     let unknown = seat.run(&["executions", "replay", "f-1", "--step", "nope"]);
     assert_eq!(unknown.code, 2);
-    assert!(unknown.stderr.contains("`greenroom executions show ID` has its steps"), "{unknown:?}");
+    assert!(
+        unknown.stderr.contains("`greenroom executions show f-1` has its steps"),
+        "{unknown:?}"
+    );
 }

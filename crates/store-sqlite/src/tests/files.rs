@@ -14,6 +14,28 @@ async fn the_file_is_locked_until_the_store_is_dropped() {
     SqliteStore::open(&path, Durability::Full).unwrap();
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_removed_lock_file_lets_no_other_in() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = database(&directory);
+    let backup = directory.path().join("backup.db");
+    for start in ["of a new store", "of a store that is there"] {
+        let first = open(&path);
+        if start == "of a new store" {
+            crate::back_up(&path, &backup).unwrap();
+        }
+        fs::remove_file(crate::beside(&path, ".lock")).unwrap();
+        let second = SqliteStore::open(&path, Durability::Full).unwrap_err();
+        assert!(matches!(second, OpenError::InUseUnlocked { .. }), "{start}: {second:?}");
+        let restored = crate::restore(&backup, &path, true).unwrap_err().to_string();
+        assert!(restored.contains("whose lock"), "{start}: {restored}");
+        assert!(crate::look(&path).unwrap().is_in_use, "{start}");
+        drop(first);
+        assert!(!crate::look(&path).unwrap().is_in_use, "{start}");
+    }
+}
+
 #[tokio::test]
 async fn links_do_not_bypass_the_lock() {
     let directory = tempfile::tempdir().unwrap();

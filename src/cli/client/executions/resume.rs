@@ -90,7 +90,8 @@ pub(super) async fn resume(session: &Session, options: &Resume) -> Result<Exit, 
         let reply = session.api.any_reply(call).await?;
         match begun(session, &at.workflow, &reply) {
             Err(failure) if failure.is_refused_as("resume_data_invalid") => {
-                Err(all_problems(session, &at, options.step.as_deref(), failure, &body).await)
+                let step = options.step.as_deref();
+                Err(Box::pin(all_problems(session, &at, step, failure, &body)).await)
             }
             begun => begun,
         }

@@ -21,7 +21,7 @@ pub(super) async fn known(
         Err(failure) if failure.is_refused_as("ask_not_found") => failure,
         result => return result,
     };
-    // who may not see the execution is told no more than of any other id
+    // a caller who may not see the execution gets the answer of any other id
     let Ok(at) = existing(&session.api, id, None).await else { return Err(failure) };
     let why = session.api.data(Call::get(&at.path("why"))).await.unwrap_or_default();
     Err(with_asks(failure, (id, command), &why))
