@@ -278,6 +278,7 @@ fn registry(
     registry.agents.extend(registered.agents);
     registry.models.extend(registered.models);
     registry.functions.extend(registered.functions);
+    registry.closures = registered.closures;
     registry.tools = tools::definitions(&config.tools, outbound, limits, &registry.workflows)?;
     registry.tools.extend(registered.tools);
     Ok(registry)
