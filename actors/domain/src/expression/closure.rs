@@ -115,7 +115,7 @@ mod tests {
         };
         assert_eq!(evaluated("closure('twice')", &scope(json!(2), "w")), Ok(json!(4)));
         let holds = Expression::compile("closure('twice')").unwrap();
-        assert_eq!(holds.holds(&scope(json!(0), "w")).unwrap(), false);
+        assert!(!holds.holds(&scope(json!(0), "w")).unwrap(), "zero is false");
         let rows = [
             (scope(json!("x"), "w"), "twice", "data is no number in `closure('twice')`"),
             (scope(json!(2), "v"), "twice", "the program has no closure `twice`"),
