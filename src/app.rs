@@ -164,13 +164,10 @@ impl Application {
         ports.host = Some(Arc::new(host.clone()));
         ports.observers = telemetry.observers();
         ports.external_calls = Arc::clone(&outbound) as _;
-        if let Some(metrics) = &metrics {
-            ports.meter = metrics.meter();
-        }
+        ports.meter = metrics::meter(metrics.as_deref());
         let grace = config.server.shutdown_grace;
-        let runtime = Runtime::launch(registry, ports, config.runtime_limits())
-            .await
-            .map_err(io::Error::other)?;
+        let launched = Runtime::launch(registry, ports, config.runtime_limits()).await;
+        let runtime = launched.map_err(io::Error::other)?;
         let reload_status = Arc::new(ReloadStatus::default());
         let log_writer = start_log_writer(&config, store, &runtime, &telemetry);
         warn_of_another_logger();
@@ -290,6 +287,7 @@ pub(crate) fn registry(
     registry.agents.extend(registered.agents);
     registry.models.extend(registered.models);
     registry.functions.extend(registered.functions);
+    registry.closures = registered.closures;
     registry.tools = tools::definitions(&config.tools, outward, &registry.workflows)?;
     registry.tools.extend(registered.tools);
     Ok(registry)

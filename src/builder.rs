@@ -36,6 +36,8 @@
 
 mod agent;
 mod body;
+mod closure;
+mod code;
 mod compensation;
 mod policy;
 mod step;
@@ -45,19 +47,22 @@ mod tests;
 use std::time::Duration;
 
 use greenroom_actors::domain::definition::{self, Body, WorkflowDefinition};
-use greenroom_actors::domain::plan::{Callers, Plan, Problem, lints};
+use greenroom_actors::domain::expression::CLOSURE;
+use greenroom_actors::domain::plan::{Callers, Plan, Problem, lints, no_function};
 use serde_json::Value;
 
 pub use greenroom_actors::domain::definition::{HttpMethod, OnError, Projection};
 
 pub use self::agent::Agent;
 pub use self::body::{Command, Http, command, http, map, run, tool};
+pub use self::closure::{Computation, Computed, Condition, Given, Scope, Written};
 pub use self::compensation::Compensation;
 pub use self::policy::{Retry, Suspend};
 pub use self::step::Step;
 
 use crate::config::workflows::suggestion;
-use crate::typed::Carried;
+
+use self::code::Code;
 
 /// Builder of a workflow, for [`crate::Greenroom::workflow`].
 #[derive(Debug, Clone)]
@@ -65,7 +70,7 @@ pub struct Workflow {
     definition: WorkflowDefinition,
     misfits: Vec<Problem>,
     /// Functions of [`Step::call`].
-    functions: Vec<Carried>,
+    code: Code,
     retention: Option<Retention>,
 }
 
@@ -76,7 +81,7 @@ impl Workflow {
     /// Creates a workflow without steps, named like its id.
     pub fn new(id: impl Into<String>) -> Self {
         let definition = WorkflowDefinition::new(id, Vec::new());
-        Self { definition, misfits: Vec::new(), functions: Vec::new(), retention: None }
+        Self { definition, misfits: Vec::new(), code: Code::default(), retention: None }
     }
 
     /// Sets the name for people.
@@ -159,7 +164,7 @@ impl Workflow {
     /// Adds a step at the end.
     pub fn step(mut self, step: Step) -> Self {
         let added = step.add_to(&mut self.definition.steps, &mut self.misfits);
-        self.functions.extend(added);
+        self.code.add(added);
         self
     }
 
@@ -183,15 +188,15 @@ impl Workflow {
         self.retention.map(|retention| (self.definition.id.clone(), retention))
     }
 
-    /// Returns the functions that steps carry.
-    pub(crate) fn take_functions(&mut self) -> Vec<Carried> {
-        std::mem::take(&mut self.functions)
+    /// Returns the code that steps carry.
+    pub(crate) fn take_code(&mut self) -> Code {
+        std::mem::take(&mut self.code)
     }
 
-    /// Compiles the tree with the same checks as for `config.toml`. Functions of [`Step::call`] are
-    /// not part of the plan.
+    /// Compiles the tree with the same checks as for `config.toml`. Functions of [`Step::call`]
+    /// and closures are not part of the plan.
     pub fn compile(self) -> Result<Plan, Vec<Problem>> {
-        let Self { definition, mut misfits, functions: _, retention: _ } = self;
+        let Self { definition, mut misfits, code: _, retention: _ } = self;
         match Plan::compile(definition) {
             Ok(plan) if misfits.is_empty() => {
                 let errors = lint_errors(&plan);
@@ -213,8 +218,10 @@ impl Workflow {
 /// Returns the lints of a valid plan that are errors, such as reading a later step.
 fn lint_errors(plan: &Plan) -> Vec<Problem> {
     let findings = lints(&plan.definition, Callers::Named).into_iter();
+    // builders name closures that come with the workflow
+    let calls_closure = no_function(CLOSURE);
     findings
-        .filter(|finding| finding.is_error)
+        .filter(|finding| finding.is_error && finding.message != calls_closure)
         .map(|finding| {
             let meant = suggestion(&finding).map(|meant| format!("; did you mean {meant}?"));
             let message = format!("{}{}", finding.message, meant.unwrap_or_default());
@@ -237,20 +244,20 @@ fn lint_errors(plan: &Plan) -> Vec<Problem> {
 pub struct Block {
     block: definition::Block,
     misfits: Vec<Problem>,
-    functions: Vec<Carried>,
+    code: Code,
 }
 
 impl Block {
     /// Creates a block without steps. The name is part of the paths of its steps.
     pub fn new(name: impl Into<String>) -> Self {
         let block = definition::Block { name: name.into(), steps: Vec::new() };
-        Self { block, misfits: Vec::new(), functions: Vec::new() }
+        Self { block, misfits: Vec::new(), code: Code::default() }
     }
 
     /// Adds a step at the end.
     pub fn step(mut self, step: Step) -> Self {
         let added = step.add_to(&mut self.block.steps, &mut self.misfits);
-        self.functions.extend(added);
+        self.code.add(added);
         self
     }
 

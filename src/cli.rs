@@ -7,6 +7,7 @@ mod dev;
 mod doctor;
 mod healthcheck;
 mod init;
+mod loading;
 #[cfg(feature = "postgres")]
 mod nodes;
 mod openapi;
@@ -27,9 +28,13 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
-use crate::app::{self, Registered, StopsOn, StoreLost, Variables};
-use crate::config::shipped::SHIPPED;
-use crate::config::{Config, ConfigProblem, Environment, Names};
+#[cfg(feature = "testing")]
+use self::loading::read_open;
+use self::loading::{
+    checked, load, load_or_examples, problems_of_rules, problems_of_secrets, read, read_or_examples,
+};
+use crate::app::{self, Registered, StopsOn, StoreLost};
+use crate::config::Config;
 use crate::handle::Handle;
 use crate::telemetry::logs;
 use greenroom_actors::ports::clock::{Clock as _, SystemClock};

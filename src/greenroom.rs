@@ -95,8 +95,15 @@ impl Greenroom {
     /// stays unless the new one sets it.
     #[must_use]
     pub fn workflow(mut self, mut workflow: Workflow) -> Self {
-        for carried in workflow.take_functions() {
-            self.add_carried(&carried);
+        let code = workflow.take_code();
+        code.functions.iter().for_each(|carried| self.add_carried(carried));
+        for (name, closure) in code.closures {
+            if !self.registry.closures.add(workflow.id(), &name, closure.code()) {
+                self.problems.push(format!(
+                    "workflow {}: two steps have the closure {name}: give them different ids",
+                    workflow.id()
+                ));
+            }
         }
         if let Some((id, retention)) = workflow.configured_retention() {
             self.config.set_retention(id, retention);

@@ -11,7 +11,9 @@
 //! # drop(server);
 //! ```
 
-pub use crate::builder::{Agent, Block, OnError, Projection, Retry, Step, Suspend, Workflow};
+pub use crate::builder::{
+    Agent, Block, OnError, Projection, Retry, Scope, Step, Suspend, Workflow,
+};
 pub use crate::step::{StepContext, StepError, StepOutcome};
 pub use crate::tool::{Approval, ToolContext, ToolError};
 pub use crate::typed::Data;

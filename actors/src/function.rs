@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::error::StepError;
 
 use crate::domain::ids::{ExecutionId, StepPath};
+use crate::domain::machine::Outputs;
 pub use crate::domain::principal::Principal;
 use crate::domain::trace::{EntityType, Trace, TraceOrigin};
 use crate::home::Home;
@@ -41,6 +42,7 @@ pub struct StepContext {
     /// Fires when the step is cancelled or timed out, or when the server stops. The future itself
     /// is dropped then; the token stops work that it has moved to other threads.
     pub cancellation: CancellationToken,
+    pub(crate) outputs: Arc<Outputs>,
     pub(crate) progress: ProgressSender,
     pub(crate) home: Home,
 }
@@ -93,6 +95,7 @@ impl StepContext {
             trace: Trace::of("test", EntityType::Workflow, &workflow, TraceOrigin::New),
             execution_id,
             cancellation: CancellationToken::new(),
+            outputs: Arc::default(),
             progress: ProgressSender::default(),
             home: Home::default(),
         }
@@ -107,6 +110,40 @@ impl StepContext {
     /// Deserializes the input of the execution; a misfit is terminal.
     pub fn input_as<T: DeserializeOwned>(&self) -> Result<T, StepError> {
         read_as("input", &self.input)
+    }
+
+    /// Deserializes the output of an earlier step, by its id: those that are `steps` in expressions.
+    /// An output that is not there is a terminal failure, as is a misfit.
+    ///
+    /// ```
+    /// use greenroom_actors::function::{StepContext, StepError};
+    /// use serde_json::json;
+    ///
+    /// fn total(step: &StepContext) -> Result<u64, StepError> {
+    ///     Ok(step.output::<u64>("price")? * step.output_if_any::<u64>("count")?.unwrap_or(1))
+    /// }
+    ///
+    /// let step = StepContext::for_test(json!(null)).with_output("price", json!(40));
+    /// assert_eq!(total(&step), Ok(40));
+    /// let error = total(&StepContext::for_test(json!(null))).unwrap_err();
+    /// assert_eq!(error.message(), "there is no output of step price here");
+    /// ```
+    pub fn output<T: DeserializeOwned>(&self, step: &str) -> Result<T, StepError> {
+        let found = self.output_if_any(step)?;
+        found.ok_or_else(|| StepError::terminal(format!("there is no output of step {step} here")))
+    }
+
+    /// Deserializes the output of an earlier step; `None` if the step was not run or failed.
+    pub fn output_if_any<T: DeserializeOwned>(&self, step: &str) -> Result<Option<T>, StepError> {
+        let output = self.outputs.get(step);
+        output.map(|value| read_as(&format!("steps.{step}"), value)).transpose()
+    }
+
+    /// Adds the output of an earlier step, for unit tests.
+    #[must_use]
+    pub fn with_output(mut self, step: &str, output: impl Into<Value>) -> Self {
+        Arc::make_mut(&mut self.outputs).insert(Arc::from(step), Arc::new(output.into()));
+        self
     }
 
     /// Deserializes the data of the resume; `None` if the step was not resumed.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::agent::AgentDefinition;
 use crate::agent::tool::ASK_USER;
 use crate::agent::tool::ToolDefinition;
+use crate::domain::expression::Closures;
 use crate::domain::plan::Plan;
 use crate::function::StepFunction;
 use crate::ports::model::LanguageModel;
@@ -19,6 +20,8 @@ pub struct Registry {
     pub agents: BTreeMap<String, Arc<AgentDefinition>>,
     pub models: HashMap<String, Arc<dyn LanguageModel>>,
     pub tools: BTreeMap<String, Arc<ToolDefinition>>,
+    /// Code in place of expressions, of workflows built in Rust.
+    pub closures: Closures,
 }
 
 impl Registry {

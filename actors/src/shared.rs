@@ -306,6 +306,7 @@ impl Shared {
             missing: &|step| self.missing(step),
             limits: &self.limits.machine,
             budget,
+            closures: &|| self.registry().closures.clone(),
         };
         decide(&moment)
     }

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use greenroom_actors::ports::meter::{Meter, NoMeter};
 use greenroom_actors::registry::Registry;
 
 use crate::config::MetricsConfig;
@@ -18,4 +19,9 @@ pub(super) fn metrics(
     }
     let metrics = Metrics::new(registry, config.series_max).map_err(io::Error::other)?;
     Ok(Some(Arc::new(metrics)))
+}
+
+/// Returns the meter of the runtime, which counts nothing if metrics are disabled.
+pub(super) fn meter(metrics: Option<&Metrics>) -> Arc<dyn Meter> {
+    metrics.map_or_else(|| Arc::new(NoMeter) as _, Metrics::meter)
 }

@@ -7,6 +7,9 @@ use greenroom_actors::domain::definition::{
 };
 use serde_json::Value;
 
+use super::closure::Closure;
+use super::{Computation, Condition, Given};
+
 use crate::config::milliseconds;
 
 /// Suspension of a step; see [`Step::suspend`](super::Step::suspend).
@@ -27,19 +30,24 @@ use crate::config::milliseconds;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspend {
-    pub(super) rule: SuspendRule,
+    /// All but the parts that follow.
+    rule: SuspendRule,
+    when: Option<Given<String>>,
+    payload: Option<Given<Value>>,
+    on_timeout_resume: Option<Given<Value>>,
 }
 
 impl Suspend {
-    /// Suspends if the expression is true.
-    pub fn when(expression: impl Into<String>) -> Self {
-        let when = Some(expression.into());
-        Self { rule: SuspendRule { when, ..SuspendRule::default() } }
+    /// Suspends if the condition is true: an expression, or a closure over a
+    /// [`Scope`](super::Scope).
+    pub fn when<Shape>(condition: impl Condition<Shape>) -> Self {
+        Self { when: Some(condition.given()), ..Self::always() }
     }
 
     /// Suspends always.
     pub fn always() -> Self {
-        Self { rule: SuspendRule::default() }
+        let rule = SuspendRule::default();
+        Self { rule, when: None, payload: None, on_timeout_resume: None }
     }
 
     /// Sets the template of the reason.
@@ -48,9 +56,10 @@ impl Suspend {
         self
     }
 
-    /// Sets the payload, which is shown with the reason. Strings are expressions.
-    pub fn payload(mut self, payload: Value) -> Self {
-        self.rule.payload = Some(Projection(payload));
+    /// Sets the payload, which is shown with the reason: JSON whose strings are expressions, or a
+    /// closure over a [`Scope`](super::Scope).
+    pub fn payload<Shape>(mut self, payload: impl Computation<Shape>) -> Self {
+        self.payload = Some(payload.given());
         self
     }
 
@@ -86,10 +95,33 @@ impl Suspend {
         self
     }
 
-    /// Sets the value to resume with after the deadline. Strings are expressions.
-    pub fn on_timeout_resume(mut self, data: Value) -> Self {
-        self.rule.on_timeout = OnTimeout::Resume(Projection(data));
+    /// Sets the value to resume with after the deadline: JSON whose strings are expressions, or a
+    /// closure over a [`Scope`](super::Scope).
+    pub fn on_timeout_resume<Shape>(mut self, data: impl Computation<Shape>) -> Self {
+        self.on_timeout_resume = Some(data.given());
         self
+    }
+
+    /// Returns the rule of a step, and its closures by name.
+    pub(super) fn named(self, step: &str) -> (SuspendRule, Vec<(String, Closure)>) {
+        let Self { mut rule, when, payload, on_timeout_resume } = self;
+        let mut closures = Vec::new();
+        if let Some(given) = when {
+            let (when, closure) = given.named(&format!("{step}.suspend.when"));
+            rule.when = Some(when);
+            closures.extend(closure);
+        }
+        if let Some(given) = payload {
+            let (payload, closure) = given.named(&format!("{step}.suspend.payload"));
+            rule.payload = Some(Projection(payload));
+            closures.extend(closure);
+        }
+        if let Some(given) = on_timeout_resume {
+            let (data, closure) = given.named(&format!("{step}.suspend.on_timeout"));
+            rule.on_timeout = OnTimeout::Resume(Projection(data));
+            closures.extend(closure);
+        }
+        (rule, closures)
     }
 }
 

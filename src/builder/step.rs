@@ -11,7 +11,9 @@ use greenroom_actors::domain::plan::Problem;
 use greenroom_actors::function::StepContext;
 use serde_json::Value;
 
-use super::{Block, run};
+use super::closure::Closure;
+use super::code::Code;
+use super::{Block, Computation, Condition, run};
 use crate::config::milliseconds;
 use crate::config::workflows::kind;
 use crate::typed::{Carried, TypedFunction};
@@ -33,7 +35,7 @@ pub struct Step {
     /// Keys that were set, to check that the kind has them.
     set: Vec<&'static str>,
     misfits: Vec<Problem>,
-    functions: Vec<Carried>,
+    code: Code,
 }
 
 impl Step {
@@ -89,7 +91,8 @@ impl Step {
     {
         let id = id.into();
         let functions = vec![Carried::new(id.clone(), function)];
-        Self { functions, ..Self::run(id.clone(), id) }
+        let code = Code { functions, closures: Vec::new() };
+        Self { code, ..Self::run(id.clone(), id) }
     }
 
     /// Runs a body for its effect, beside the flow; `data` passes through, even if it fails.
@@ -105,7 +108,8 @@ impl Step {
         Self::new(id, StepKind::Tap { body })
     }
 
-    /// Runs the block if the expression is true; otherwise `data` passes through.
+    /// Runs the block if the condition is true, an expression or a closure over a
+    /// [`Scope`](super::Scope); otherwise `data` passes through.
     ///
     /// ```
     /// use greenroom::builder::{Block, Step, run};
@@ -114,8 +118,14 @@ impl Step {
     /// let step = Step::when("if-paid", "steps.pay.status == 'paid'", refund);
     /// # drop(step);
     /// ```
-    pub fn when(id: impl Into<String>, expression: impl Into<String>, block: Block) -> Self {
-        Self::around(id, block, |block| StepKind::When { when: expression.into(), block })
+    pub fn when<Shape>(
+        id: impl Into<String>,
+        condition: impl Condition<Shape>,
+        block: Block,
+    ) -> Self {
+        let id = id.into();
+        let (when, closure) = condition.given().named(&format!("{id}.when"));
+        Self::around(id, block, |block| StepKind::When { when, block }).carrying(closure)
     }
 
     /// Runs all blocks at once; output: an array in their order. A failing block cancels the others.
@@ -211,9 +221,16 @@ impl Step {
     ///     .step(Step::for_each("each", json!("input.orders"), charge).concurrency(4));
     /// assert!(orders.build().is_ok());
     /// ```
-    pub fn for_each(id: impl Into<String>, items: Value, block: Block) -> Self {
+    pub fn for_each<Shape>(
+        id: impl Into<String>,
+        items: impl Computation<Shape>,
+        block: Block,
+    ) -> Self {
+        let id = id.into();
+        let (items, closure) = items.given().named(&format!("{id}.items"));
         let items = Projection(items);
         Self::around(id, block, |block| StepKind::ForEach { items, block, concurrency: 1 })
+            .carrying(closure)
     }
 
     /// Runs the block of the first case whose expression is true, else [`Step::otherwise`], else
@@ -232,17 +249,17 @@ impl Step {
         id: impl Into<String>,
         cases: impl IntoIterator<Item = (W, Block)>,
     ) -> Self {
-        let (mut misfits, mut functions) = (Vec::new(), Vec::new());
+        let (mut misfits, mut code) = (Vec::new(), Code::default());
         let case = |(when, block): (W, Block)| {
             misfits.extend(block.misfits);
-            functions.extend(block.functions);
+            code.add(block.code);
             Case { when: when.into(), block: block.block }
         };
         let cases = cases.into_iter().map(case).collect();
-        Self { misfits, functions, ..Self::new(id, StepKind::Branch { cases, default: None }) }
+        Self { misfits, code, ..Self::new(id, StepKind::Branch { cases, default: None }) }
     }
 
-    /// Runs the block, and repeats it while the expression over its output is true; each output is
+    /// Runs the block, and repeats it while the condition over its output is true; each output is
     /// the next round's `data`. If more than `max_iterations` rounds are needed, the step fails.
     ///
     /// ```
@@ -252,17 +269,19 @@ impl Step {
     /// let pages = Step::do_while("pages", page, "data.cursor is not none", 50);
     /// # drop(pages);
     /// ```
-    pub fn do_while(
+    pub fn do_while<Shape>(
         id: impl Into<String>,
         block: Block,
-        expression: impl Into<String>,
+        condition: impl Condition<Shape>,
         max_iterations: u32,
     ) -> Self {
-        let when = expression.into();
+        let id = id.into();
+        let (when, closure) = condition.given().named(&format!("{id}.when"));
         Self::around(id, block, |block| StepKind::DoWhile { when, block, max_iterations })
+            .carrying(closure)
     }
 
-    /// Runs the block, and repeats it until the expression over its output is true; otherwise like
+    /// Runs the block, and repeats it until the condition over its output is true; otherwise like
     /// [`Step::do_while`].
     ///
     /// ```
@@ -276,19 +295,27 @@ impl Step {
     /// let done = Step::do_until("done", look, "data.state == 'done'", 100);
     /// # drop(done);
     /// ```
-    pub fn do_until(
+    pub fn do_until<Shape>(
         id: impl Into<String>,
         block: Block,
-        expression: impl Into<String>,
+        condition: impl Condition<Shape>,
         max_iterations: u32,
     ) -> Self {
-        let when = expression.into();
+        let id = id.into();
+        let (when, closure) = condition.given().named(&format!("{id}.when"));
         Self::around(id, block, |block| StepKind::DoUntil { when, block, max_iterations })
+            .carrying(closure)
+    }
+
+    /// Adds a closure by its name.
+    fn carrying(mut self, closure: Option<(String, Closure)>) -> Self {
+        self.code.closures.extend(closure);
+        self
     }
 
     fn new(id: impl Into<String>, kind: StepKind) -> Self {
         let step = StepDefinition::new(id, kind);
-        Self { step, set: Vec::new(), misfits: Vec::new(), functions: Vec::new() }
+        Self { step, set: Vec::new(), misfits: Vec::new(), code: Code::default() }
     }
 
     /// Returns a step that runs one block.
@@ -297,8 +324,8 @@ impl Step {
         block: Block,
         kind: impl FnOnce(definition::Block) -> StepKind,
     ) -> Self {
-        let Block { block, misfits, functions } = block;
-        Self { misfits, functions, ..Self::new(id, kind(block)) }
+        let Block { block, misfits, code } = block;
+        Self { misfits, code, ..Self::new(id, kind(block)) }
     }
 
     fn container(
@@ -306,24 +333,24 @@ impl Step {
         blocks: impl IntoIterator<Item = Block>,
         kind: fn(Vec<definition::Block>) -> StepKind,
     ) -> Self {
-        let (mut misfits, mut functions) = (Vec::new(), Vec::new());
+        let (mut misfits, mut code) = (Vec::new(), Code::default());
         let part = |block: Block| {
             misfits.extend(block.misfits);
-            functions.extend(block.functions);
+            code.add(block.code);
             block.block
         };
         let blocks = blocks.into_iter().map(part).collect();
-        Self { misfits, functions, ..Self::new(id, kind(blocks)) }
+        Self { misfits, code, ..Self::new(id, kind(blocks)) }
     }
 
     /// Adds the step to `steps`, and its modifiers that do not fit to `misfits`. Returns the
-    /// functions that it carries.
+    /// code that it carries.
     pub(super) fn add_to(
         self,
         steps: &mut Vec<StepDefinition>,
         misfits: &mut Vec<Problem>,
-    ) -> Vec<Carried> {
-        let Self { step, set, misfits: inner, functions } = self;
+    ) -> Code {
+        let Self { step, set, misfits: inner, code } = self;
         let kind = step.kind.step_type();
         let fitting = kind.keys();
         misfits.extend(inner);
@@ -332,6 +359,6 @@ impl Step {
             message: kind::misfit(key, kind),
         }));
         steps.push(step);
-        functions
+        code
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn read_open(arguments: &Arguments) -> Result<Config, Vec<ConfigProbl
     }
 }
 
-pub(super) fn read_by(
+fn read_by(
     arguments: &Arguments,
     load: impl FnOnce(&Path) -> Result<Config, Vec<ConfigProblem>>,
 ) -> Result<Config, Vec<ConfigProblem>> {
@@ -40,13 +40,17 @@ pub(super) fn read_by(
 }
 
 /// Loads what is served: without a file, the built-in examples.
-pub(super) fn load_or_examples(arguments: &Arguments) -> Result<(Config, bool), Vec<ConfigProblem>> {
+pub(super) fn load_or_examples(
+    arguments: &Arguments,
+) -> Result<(Config, bool), Vec<ConfigProblem>> {
     let (config, are_examples) = read_or_examples(arguments)?;
     Ok((completed(arguments, config)?, are_examples))
 }
 
 /// Reads what is served, without what depends on the environment.
-pub(super) fn read_or_examples(arguments: &Arguments) -> Result<(Config, bool), Vec<ConfigProblem>> {
+pub(super) fn read_or_examples(
+    arguments: &Arguments,
+) -> Result<(Config, bool), Vec<ConfigProblem>> {
     let has_file = arguments.has_default_file();
     let read = if has_file { read(arguments) } else { Config::parse(SHIPPED, EXAMPLES) };
     Ok((overridden(arguments, read?), !has_file))
@@ -58,7 +62,10 @@ pub(super) fn load(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> 
 }
 
 /// Applies the command line, and checks what depends on the environment.
-pub(super) fn completed(arguments: &Arguments, config: Config) -> Result<Config, Vec<ConfigProblem>> {
+pub(super) fn completed(
+    arguments: &Arguments,
+    config: Config,
+) -> Result<Config, Vec<ConfigProblem>> {
     checked(overridden(arguments, config))
 }
 

@@ -12,6 +12,7 @@
 //! are configuration.
 
 mod charged;
+mod closure;
 mod depth;
 mod engine;
 mod error;
@@ -31,6 +32,7 @@ use std::sync::Arc;
 use minijinja::{Environment, ErrorKind};
 use serde_json::Value;
 
+pub use self::closure::{CLOSURE, Closure, Closures, source_of_closure};
 pub use self::error::ExpressionError;
 pub use self::projection::CompiledProjection;
 pub use self::scope::{Scope, VALUE_BYTES_MAX_DEFAULT};
@@ -39,8 +41,9 @@ pub use self::words::{FILTERS, FUNCTIONS, TESTS};
 
 pub(crate) use self::error::{index_step, joined, key_step, shortened};
 
+use self::closure::closure_in;
 use self::error::Refusal;
-use self::json::{Allowance, to_json};
+use self::json::{Allowance, Node, to_json};
 use crate::effort;
 
 /// Longest source of an expression.
@@ -64,6 +67,8 @@ struct CompiledExpression {
     source: String,
     code: minijinja::Expression<'static, 'static>,
     names: HashSet<String>,
+    /// Name of the closure in place of the code.
+    closure: Option<Box<str>>,
 }
 
 impl Expression {
@@ -77,8 +82,9 @@ impl Expression {
             )
             .map_err(|error| refused(source, &error, hints::of_expression))?;
         let names = code.undeclared_variables(false);
+        let closure = closure_in(source.trim()).map(Box::from);
         let source = source.to_owned();
-        Ok(Self { inner: Arc::new(CompiledExpression { source, code, names }) })
+        Ok(Self { inner: Arc::new(CompiledExpression { source, code, names, closure }) })
     }
 
     /// Returns the source.
@@ -123,6 +129,11 @@ impl Expression {
     }
 
     fn run(&self, scope: &Scope) -> Result<minijinja::Value, ExpressionError> {
+        if let Some(name) = &self.inner.closure {
+            let value = scope.call(name);
+            let value = value.map_err(|why| ExpressionError::refused(self.source(), &why))?;
+            return Ok(Node::view(&Arc::new(value)));
+        }
         let value = self.inner.code.eval(scope.root());
         value.as_ref().err().into_iter().for_each(engine::pay_for_fuel);
         self.paid()?;

@@ -34,6 +34,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::effort::Budget;
+use crate::expression::Closures;
 use crate::fact::{Fact, Recorded};
 use crate::ids::{ExecutionId, StepPath};
 use crate::nesting::{VALUE_DEPTH_MAX, check_depth};
@@ -52,6 +53,7 @@ pub use ending::{Ending, FailedStep};
 pub use finish::StepResult;
 pub use replay::{ReplayFrom, ReplayRefusal};
 pub use resume::Resume;
+pub use scope::Outputs;
 pub use why::{AtDeadline, Awaited, Cause, ChildQuestion};
 
 /// Inputs of a decision other than the state and the command.
@@ -65,6 +67,8 @@ pub struct Moment<'a> {
     /// Budget of each evaluation. An evaluation that exceeds the budget of a turn is put off (see
     /// [`Handled::PutOff`]); one that exceeds the whole budget fails.
     pub budget: &'a Budget,
+    /// Returns the closures of this process.
+    pub closures: &'a dyn Fn() -> Closures,
 }
 
 /// Limits of one execution.

@@ -169,6 +169,7 @@ impl ExecutionActor {
             input: Arc::clone(&start.input),
             resume: call.resume,
             resumed_by: call.resumed_by,
+            outputs: call.outputs,
             context: Arc::clone(&start.context),
             execution_id: self.id.clone(),
             path: Arc::clone(path),

@@ -88,9 +88,7 @@ impl Runtime {
         let (arbiters, row_reads) = (Arc::new(arbiters), RowReads::default());
         let runtime =
             Self { shared: Arc::clone(&shared), system, arbiters, generations, row_reads };
-        shared.home.set(runtime.downgrade());
-        let function = bulk::function(runtime.downgrade());
-        let _ = shared.built_in.set(BuiltIn { plan: bulk, function });
+        runtime.make_known(bulk);
         start_checks(&shared);
         serve_slots(&shared, first).await;
         actix::spawn(fill_in_asks(Arc::downgrade(&shared)));
@@ -101,6 +99,13 @@ impl Runtime {
         }
         tend_generations(&runtime, left);
         Ok(runtime)
+    }
+
+    /// Makes the runtime known to functions of steps and tools, and its own workflow to executions.
+    fn make_known(&self, bulk: Arc<Plan>) {
+        self.shared.home.set(self.downgrade());
+        let function = bulk::function(self.downgrade());
+        let _ = self.shared.built_in.set(BuiltIn { plan: bulk, function });
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use greenroom_actors::domain::effort::Budget;
+use greenroom_actors::domain::expression::Closures;
 use greenroom_actors::domain::fact::{Fact, Parent, Recorded, ResumedBy};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::machine::{Command, Handled, Machine, MachineLimits, Moment};
@@ -140,6 +141,7 @@ pub(crate) fn nothing_is_forgotten(stage: &Stage) {
         missing: &|_| None,
         limits: &limits,
         budget: &Budget::turn(),
+        closures: &Closures::default,
     };
     let suspended = stage.executions().into_iter().filter(|it| it.status == Status::Suspended);
     for projection in suspended {

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use greenroom_actors::domain::definition::{Body, OnError, Projection, StepKind};
+use greenroom_actors::domain::definition::{Body, Case, OnError, Projection, StepKind};
 use greenroom_actors::domain::plan::Problem;
 use serde_json::Value;
 
 use super::Step;
-use crate::builder::{Block, Compensation, Retry, Suspend};
+use crate::builder::{Block, Compensation, Computation, Condition, Retry, Suspend};
 use crate::config::workflows::kind;
 use crate::config::{AgentOptions, milliseconds};
 
@@ -32,11 +32,37 @@ impl Step {
         self.setting("concurrency")
     }
 
+    /// Adds a case to [`Step::branch`], whose condition may be a closure.
+    ///
+    /// ```
+    /// use greenroom::builder::{Block, Scope, Step, Workflow};
+    /// use serde_json::json;
+    ///
+    /// let small = Block::new("small").step(Step::map("pay", json!("'at once'")));
+    /// let large = Block::new("large").step(Step::map("ask", json!("'after a question'")));
+    /// let pays = Step::branch("pays", [("input < 10", small)])
+    ///     .case(|cx: &Scope| Ok(cx.input::<u64>()? < 100), large);
+    /// assert!(Workflow::new("expenses").step(pays).compile().is_ok());
+    /// ```
+    pub fn case<Shape>(mut self, condition: impl Condition<Shape>, block: Block) -> Self {
+        let Block { block, misfits, code } = block;
+        self.misfits.extend(misfits);
+        self.code.add(code);
+        let mut closure = None;
+        if let StepKind::Branch { cases, .. } = &mut self.step.kind {
+            let name = format!("{}.cases.{}", self.step.id, cases.len());
+            let (when, named) = condition.given().named(&name);
+            closure = named;
+            cases.push(Case { when, block });
+        }
+        self.carrying(closure).setting("cases")
+    }
+
     /// Sets the block that [`Step::branch`] runs if no case is true.
     pub fn otherwise(mut self, block: Block) -> Self {
-        let Block { block, misfits, functions } = block;
+        let Block { block, misfits, code } = block;
         self.misfits.extend(misfits);
-        self.functions.extend(functions);
+        self.code.add(code);
         if let StepKind::Branch { default, .. } = &mut self.step.kind {
             *default = Some(block);
         }
@@ -67,9 +93,10 @@ impl Step {
         self.setting("options")
     }
 
-    /// Sets the arguments of a step whose body is a [`tool`](crate::builder::tool). Strings are
-    /// expressions. Default: its `data`.
-    pub fn args(mut self, value: Value) -> Self {
+    /// Sets the arguments of a step whose body is a [`tool`](crate::builder::tool). JSON whose strings
+    /// are expressions, or a closure over a [`Scope`](crate::builder::Scope). Default: its `data`.
+    pub fn args<Shape>(mut self, value: impl Computation<Shape>) -> Self {
+        let (value, closure) = value.given().named(&format!("{}.args", self.step.id));
         if let StepKind::Then { body } | StepKind::Tap { body } = &mut self.step.kind {
             if let Body::Tool { args, .. } = body {
                 *args = Some(Projection(value));
@@ -80,15 +107,17 @@ impl Step {
                 });
             }
         }
-        self.setting("args")
+        self.carrying(closure).setting("args")
     }
 
-    /// Sets the input of a sub-workflow. Strings are expressions.
-    pub fn input(mut self, value: Value) -> Self {
+    /// Sets the input of a sub-workflow: JSON whose strings are expressions, or a closure over a
+    /// [`Scope`](crate::builder::Scope).
+    pub fn input<Shape>(mut self, value: impl Computation<Shape>) -> Self {
+        let (value, closure) = value.given().named(&format!("{}.input", self.step.id));
         if let StepKind::Workflow { input, .. } = &mut self.step.kind {
             *input = Some(Projection(value));
         }
-        self.setting("input")
+        self.carrying(closure).setting("input")
     }
 
     /// Suspends the step before its work starts.
@@ -103,7 +132,9 @@ impl Step {
     /// # drop(approval);
     /// ```
     pub fn suspend(mut self, suspend: Suspend) -> Self {
-        self.step.suspend = Some(suspend.rule);
+        let (rule, closures) = suspend.named(&self.step.id);
+        self.step.suspend = Some(rule);
+        self.code.closures.extend(closures);
         self.setting("suspend")
     }
 

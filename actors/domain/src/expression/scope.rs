@@ -6,6 +6,7 @@ use std::sync::Arc;
 use minijinja::value::{Enumerator, Object, Value};
 use serde_json::Value as Json;
 
+use super::closure::{Closures, OfWorkflow, unregistered};
 use super::json::Node;
 use crate::effort;
 
@@ -28,6 +29,7 @@ pub struct Scope {
 struct Names {
     slots: Vec<(&'static str, Slot)>,
     value_bytes_max: usize,
+    closures: Option<OfWorkflow>,
 }
 
 #[derive(Debug, Clone)]
@@ -47,7 +49,7 @@ impl Scope {
     /// Creates a scope without names.
     pub fn new() -> Self {
         let slots = Vec::with_capacity(SLOTS_USUAL);
-        let names = Names { slots, value_bytes_max: VALUE_BYTES_MAX_DEFAULT };
+        let names = Names { slots, value_bytes_max: VALUE_BYTES_MAX_DEFAULT, closures: None };
         Self { names: Arc::new(names) }
     }
 
@@ -74,6 +76,40 @@ impl Scope {
     pub fn value_bytes_max(mut self, bytes: usize) -> Self {
         Arc::make_mut(&mut self.names).value_bytes_max = bytes;
         self
+    }
+
+    /// Adds the closures of a workflow.
+    #[must_use]
+    pub fn with_closures(mut self, closures: Closures, workflow: Arc<str>) -> Self {
+        Arc::make_mut(&mut self.names).closures = Some(OfWorkflow { closures, workflow });
+        self
+    }
+
+    /// Returns the value of a name; `None` if it has none.
+    pub fn value(&self, name: &str) -> Option<&Arc<Json>> {
+        match self.slot(name)? {
+            Slot::Json(value) => Some(value),
+            Slot::Empty | Slot::Map(_) => None,
+        }
+    }
+
+    /// Returns a value of a name that has values by key, such as `steps`.
+    pub fn value_by_key(&self, name: &str, key: &str) -> Option<&Arc<Json>> {
+        match self.slot(name)? {
+            Slot::Map(values) => values.get(key),
+            Slot::Json(_) | Slot::Empty => None,
+        }
+    }
+
+    pub(super) fn call(&self, closure: &str) -> Result<Json, String> {
+        match &self.names.closures {
+            Some(own) => own.call(closure, self),
+            None => Err(unregistered(closure)),
+        }
+    }
+
+    fn slot(&self, name: &str) -> Option<&Slot> {
+        self.names.slots.iter().find(|(known, _)| *known == name).map(|(_, slot)| slot)
     }
 
     fn with_slot(mut self, name: &'static str, slot: Slot) -> Self {

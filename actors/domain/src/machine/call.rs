@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::call::{CommandRun, HttpRequest};
 use crate::expression::{CompiledProjection, Scope};
-use crate::machine::scope::Named;
+use crate::machine::scope::{Named, Outputs};
 use crate::machine::{Machine, Moment};
 use crate::plan::{Call, Work};
 use crate::principal::Principal;
@@ -36,6 +36,8 @@ pub struct FunctionCall {
     pub resume: Option<Arc<Value>>,
     /// Principal of the resume; `None` if unknown.
     pub resumed_by: Option<Arc<Principal>>,
+    /// Outputs of earlier steps by id, those that are `steps` in expressions.
+    pub outputs: Arc<Outputs>,
 }
 
 impl Machine {
@@ -46,7 +48,8 @@ impl Machine {
         let timeout_ms = step.timeout_ms;
         let scope =
             |named: Named| -> Scope { self.scope(path, &node.input, Some(node), named, moment) };
-        let callee = callee(call, node, scope);
+        let outputs = || Arc::new(self.outputs_before(path));
+        let callee = callee(call, node, outputs, scope);
         Some(callee.map(|callee| DueCall { callee, timeout_ms }))
     }
 
@@ -54,23 +57,29 @@ impl Machine {
     pub fn function_call(&self, path: &str) -> Option<FunctionCall> {
         let (step, node) = self.node(path)?;
         let Work::Call(Call::Function(function)) = &step.work else { return None };
-        Some(function_call(function, node))
+        Some(function_call(function, node, Arc::new(self.outputs_before(path))))
     }
 }
 
-fn function_call(function: &Arc<str>, node: &Node) -> FunctionCall {
+fn function_call(function: &Arc<str>, node: &Node, outputs: Arc<Outputs>) -> FunctionCall {
     FunctionCall {
         function: Arc::clone(function),
         data: Arc::clone(&node.input),
         resume: node.resume.clone(),
         resumed_by: node.resumed.as_ref().and_then(|resumed| resumed.by.clone()),
+        outputs,
     }
 }
 
-fn callee(call: &Call, node: &Node, scope: impl FnOnce(Named) -> Scope) -> Result<Callee, String> {
+fn callee(
+    call: &Call,
+    node: &Node,
+    outputs: impl FnOnce() -> Arc<Outputs>,
+    scope: impl FnOnce(Named) -> Scope,
+) -> Result<Callee, String> {
     let data = &node.input;
     match call {
-        Call::Function(function) => Ok(Callee::Function(function_call(function, node))),
+        Call::Function(function) => Ok(Callee::Function(function_call(function, node, outputs()))),
         Call::Http(call) => {
             let scope = scope(Named::among(call.names()));
             call.request(&scope, data).map(|request| Callee::Http(Box::new(request)))

@@ -5,14 +5,15 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
-use crate::expression::Scope;
+use crate::expression::{CLOSURE, Scope};
 use crate::ids::{PathHead, compensated_path};
 use crate::machine::place::Site;
 use crate::machine::{Machine, Moment};
 use crate::plan::{Step, Work};
 use crate::state::{Node, Sequence};
 
-type Outputs = BTreeMap<Arc<str>, Arc<Value>>;
+/// Outputs of steps by id.
+pub type Outputs = BTreeMap<Arc<str>, Arc<Value>>;
 
 /// Value of `steps` if no expression uses it.
 static NOTHING: LazyLock<Arc<Outputs>> = LazyLock::new(Arc::default);
@@ -22,21 +23,28 @@ static NOTHING: LazyLock<Arc<Outputs>> = LazyLock::new(Arc::default);
 pub(super) struct Named {
     steps: bool,
     execution: bool,
+    closures: bool,
 }
 
 impl Named {
     /// All of them.
-    pub(super) const ALL: Self = Self { steps: true, execution: true };
+    pub(super) const ALL: Self = Self { steps: true, execution: true, closures: true };
 
     pub(super) fn by(uses: impl Fn(&str) -> bool) -> Self {
-        Self { steps: uses("steps"), execution: uses("execution") }
+        if uses(CLOSURE) {
+            return Self::ALL;
+        }
+        Self { steps: uses("steps"), execution: uses("execution"), closures: false }
     }
 
     /// Returns those that are among the names.
     pub(super) fn among<'n>(names: impl Iterator<Item = &'n str>) -> Self {
-        names.fold(Self { steps: false, execution: false }, |named, name| Self {
-            steps: named.steps || name == "steps",
-            execution: named.execution || name == "execution",
+        let none = Self { steps: false, execution: false, closures: false };
+        names.fold(none, |named, name| match name {
+            CLOSURE => Self::ALL,
+            "steps" => Self { steps: true, ..named },
+            "execution" => Self { execution: true, ..named },
+            _ => named,
         })
     }
 }
@@ -65,7 +73,7 @@ impl Machine {
         let Iterated { item, index } = self.iterated(compensated.unwrap_or(path));
         let execution = named.execution.then(|| Arc::new(self.execution()));
         let start = &self.state.start;
-        Scope::new()
+        let scope = Scope::new()
             .value_bytes_max(moment.limits.value_bytes_max)
             .with("data", Arc::clone(data))
             .with("input", Arc::clone(&start.input))
@@ -77,7 +85,11 @@ impl Machine {
             .with_optional("item", item)
             .with_optional("index", index)
             .with_optional("error", error)
-            .with_map("steps", outputs)
+            .with_map("steps", outputs);
+        match named.closures {
+            true => scope.with_closures((moment.closures)(), Arc::clone(&start.workflow_id)),
+            false => scope,
+        }
     }
 
     fn execution(&self) -> Value {
@@ -114,7 +126,7 @@ impl Machine {
     /// Returns the outputs of the steps before a path: earlier steps of its block and of the blocks
     /// around it, with those inside them, and earlier iterations of the loops around it. Parallel
     /// branches and other items are excluded, so that a scope does not depend on which was faster.
-    fn outputs_before(&self, path: &str) -> Outputs {
+    pub(super) fn outputs_before(&self, path: &str) -> Outputs {
         let mut outputs = Outputs::new();
         let compensated = compensated_path(path);
         let path = compensated.unwrap_or(path);

@@ -28,7 +28,7 @@ use crate::failure::ErrorKind;
 
 pub use self::constant_inputs::{Callee, ConstantInput, constant_inputs};
 pub use self::formats::format_remarks;
-pub use self::remarks::{Form, Remark, remarks};
+pub use self::remarks::{Form, Remark, no_function, remarks};
 pub use self::shape::Shape;
 
 use self::absent::Allowed;

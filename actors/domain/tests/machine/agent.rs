@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use greenroom_domain::effort::Budget;
+use greenroom_domain::expression::Closures;
 use greenroom_domain::fact::{Fact, Recorded};
 use greenroom_domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_domain::machine::{AgentCall, Moment, StepResult};
@@ -22,6 +23,7 @@ fn call(world: &World, path: &str) -> AgentCall {
         missing: &missing,
         limits: &world.limits,
         budget: &Budget::turn(),
+        closures: &Closures::default,
     };
     world.machine.agent_call(path, &moment).unwrap().unwrap()
 }

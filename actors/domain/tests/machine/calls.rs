@@ -4,6 +4,7 @@ use greenroom_domain::definition::{
     Body, CommandBody, HttpBody, HttpMethod, Projection, StepDefinition,
 };
 use greenroom_domain::effort::Budget;
+use greenroom_domain::expression::Closures;
 use greenroom_domain::machine::{Callee, MachineLimits, Moment};
 use greenroom_domain::plan::Plan;
 use serde_json::{Value, json};
@@ -35,6 +36,7 @@ pub(crate) fn call_at(world: &World, path: &str) -> Option<Result<Callee, String
         missing: &|_| None,
         limits: &limits,
         budget: &Budget::turn(),
+        closures: &Closures::default,
     };
     let call = world.machine.call(path, &moment);
     call.map(|call| call.map(|call| call.callee))

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use greenroom_domain::definition::{StepDefinition, WorkflowDefinition};
 use greenroom_domain::effort::Budget;
+use greenroom_domain::expression::Closures;
 use greenroom_domain::fact::{Recorded, Replayed, Start, Trace};
 use greenroom_domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_domain::ids::{ExecutionId, StepPath};
@@ -103,6 +104,7 @@ impl Setting {
             missing: &missing,
             limits: &self.limits,
             budget: &Budget::turn(),
+            closures: &Closures::default,
         };
         let (machine, batch) = Machine::start(plan, ExecutionId::trusted("e1"), start, &moment);
         let mut world = World {
@@ -188,6 +190,7 @@ impl World {
             missing: &missing,
             limits: &self.limits,
             budget: &self.budget,
+            closures: &Closures::default,
         };
         self.machine.waits_for(&moment, is_draining)
     }
@@ -225,6 +228,7 @@ impl World {
             missing: &missing,
             limits: &self.limits,
             budget: &self.budget,
+            closures: &Closures::default,
         };
         match self.machine.handle(command, &moment) {
             Ok(Handled::Decided(Decision::Recorded(batch))) => {

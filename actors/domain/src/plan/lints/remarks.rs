@@ -128,6 +128,11 @@ pub(super) fn not_in_scope(name: &str, source: &str, names: &[&str]) -> Remark {
     Remark::error(message).meant(name, names.iter().copied())
 }
 
+/// Returns the message about a function that the engine does not have.
+pub fn no_function(name: &str) -> String {
+    format!("there is no function `{name}`")
+}
+
 /// Reports filters, tests, functions and methods that the engine does not have.
 fn of_words(reading: &Reading) -> Vec<Remark> {
     let missing = reading.used.iter().filter_map(|used| {
@@ -143,6 +148,7 @@ fn of_words(reading: &Reading) -> Vec<Remark> {
         }
         let message = match FILTERS.contains(&name) {
             true => format!("there is no {what} `{name}`; a filter is written `value | {name}`"),
+            false if what == "function" => no_function(name),
             false => format!("there is no {what} `{name}`"),
         };
         Some(Remark::error(message).meant(name, known.iter().copied()))

@@ -1,0 +1,124 @@
+//! Workflows whose conditions and values are closures.
+
+use std::sync::Arc;
+
+use greenroom_actors::domain::status::Status;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::builder::{Block, Scope, Step, Suspend, Workflow};
+use crate::step::{StepContext, StepError};
+use crate::store::MemoryStore;
+use crate::{Greenroom, RunError};
+
+#[derive(Serialize, Deserialize)]
+struct Priced {
+    lines: Vec<String>,
+    cents: u64,
+}
+
+async fn price(lines: Vec<String>) -> Result<Priced, StepError> {
+    let cents = lines.len() as u64 * 40;
+    Ok(Priced { lines, cents })
+}
+
+async fn count(_: Value, step: StepContext) -> Result<usize, StepError> {
+    Ok(step.output::<Priced>("price")?.lines.len())
+}
+
+/// Prices lines, asks if they are expensive, reserves each, and pays in another workflow.
+fn order() -> Workflow {
+    let line = Block::new("line").step(Step::map("name", json!("item ~ '!'")));
+    let gift = Block::new("gift").step(Step::map("wrap", json!("'wrapped'")));
+    let long = Block::new("long").step(Step::map("cart", json!("'a cart'")));
+    let round = Block::new("round").step(Step::map("grow", json!("data + data")));
+    Workflow::new("order")
+        .step(Step::call("price", price))
+        .step(
+            Step::map("approve", json!("resume | default(data.cents, true)")).suspend(
+                Suspend::when(|cx: &Scope| Ok(cx.data::<Priced>()?.cents > 100))
+                    .payload(|cx: &Scope| Ok(json!({ "cents": cx.data::<Priced>()?.cents }))),
+            ),
+        )
+        .step(Step::for_each("each", |cx: &Scope| Ok(cx.output::<Priced>("price")?.lines), line))
+        .step(Step::call("count", count))
+        .step(Step::when("gift", |cx: &Scope| Ok(cx.data::<usize>()? > 2), gift))
+        .step(
+            Step::branch(
+                "carried",
+                [("input == ['box']", Block::new("box").step(Step::map("arm", json!("'an arm'"))))],
+            )
+            .case(|cx: &Scope| Ok(cx.output::<usize>("count")? > 2), long),
+        )
+        .step(Step::do_until("grown", round, |cx: &Scope| Ok(cx.data::<String>()?.len() > 20), 9))
+        .step(
+            Step::workflow("pay", "payment")
+                .input(|cx: &Scope| Ok(json!({ "cents": cx.output::<u64>("approve")? }))),
+        )
+        .result(json!({ "each": "steps.each", "grown": "steps.grown", "paid": "steps.pay" }))
+}
+
+fn shop() -> Greenroom {
+    let payment = Workflow::new("payment").step(Step::map("done", json!("input.cents")));
+    Greenroom::new()
+        .configure(|config| config.server.port = 0)
+        .store(Arc::new(MemoryStore::new()))
+        .workflow(payment)
+}
+
+#[tokio::test]
+async fn closures_decide_what_runs_and_with_which_values() {
+    let server = shop().workflow(order()).start().await.unwrap();
+    let handle = server.handle();
+    let run = handle.start("order", &json!(["lamp", "sofa", "bed"])).await.unwrap();
+    let state = run.settled().await.unwrap();
+    assert_eq!(state.status, Status::Suspended);
+    let payload = state.suspension.and_then(|it| it.payload.clone());
+    assert_eq!(payload.as_deref(), Some(&json!({ "cents": 120 })));
+    run.resume(&json!(99)).await.unwrap();
+    let grown = "a cart".repeat(4);
+    assert_eq!(
+        run.result().await.unwrap(),
+        json!({ "each": ["lamp!", "sofa!", "bed!"], "grown": grown, "paid": 99 })
+    );
+    server.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_closure_that_fails_or_panics_fails_its_step() {
+    fn panicking(_: &Scope) -> Result<bool, StepError> {
+        panic!("no such luck")
+    }
+    let block = || Block::new("b").step(Step::map("c", json!("1")));
+    let rows = [
+        (
+            Step::when("a", |cx: &Scope| Ok(cx.output::<Priced>("price")?.cents > 1), block()),
+            "there is no output of step price here",
+        ),
+        (Step::when("a", panicking, block()), "panicked: no such luck"),
+        (
+            Step::when("a", |cx: &Scope| Ok(cx.input::<Priced>()?.cents > 1), block()),
+            "input.cents: invalid type: string \"x\", expected u64",
+        ),
+    ];
+    for (step, expected) in rows {
+        let server = shop().workflow(Workflow::new("w").step(step)).start().await.unwrap();
+        let input = json!({ "lines": [], "cents": "x" });
+        let failed = server.handle().start("w", &input).await.unwrap().result().await.unwrap_err();
+        let RunError::Failed(failure) = &failed else { panic!("{failed:?}") };
+        assert!(failure.message.contains(expected), "{failed}");
+        assert_eq!(failure.step_id.as_deref(), Some("a"));
+        server.stop().await.unwrap();
+    }
+}
+
+#[test]
+fn closures_of_equal_names_are_refused() {
+    let when = |id: &str| {
+        let block = Block::new("b").step(Step::map(format!("{id}-in"), json!("1")));
+        Step::when("a", |_: &Scope| Ok(true), block)
+    };
+    let refused = shop().workflow(Workflow::new("w").step(when("x")).step(when("y"))).checked();
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("two steps have the closure a.when"), "{refused}");
+}
