@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 #[main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let server = server().start().await?;
-    println!("the server's own API: http://{}", server.handle().address());
+    log::info!("the server's own API: http://{}", server.handle().address());
     let handle = Data::new(server.handle().clone());
     let application = move || App::new().app_data(Data::clone(&handle)).configure(orders);
     HttpServer::new(application).workers(1).bind("127.0.0.1:8080")?.run().await?;

@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let server = server().start().await?;
-    println!("the server's own API: http://{}", server.handle().address());
+    log::info!("the server's own API: http://{}", server.handle().address());
     let listener = TcpListener::bind("127.0.0.1:8080").await?;
     axum::serve(listener, application(server.handle().clone())).await?;
     Ok(server.stop().await?)

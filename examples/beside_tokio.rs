@@ -21,7 +21,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
     });
     for result in consume(server(), messages).await? {
-        println!("doubled: {result}");
+        log::info!("doubled: {result}");
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ pub struct Tested {
     pub workflow: String,
     /// Name of the test.
     pub name: String,
-    /// How the test ended, or why it failed.
+    /// End of the test, or the reasons of its failure.
     pub result: Result<Outcome, Problems>,
     /// Time that it took, in reality.
     pub spent: Duration,

@@ -112,7 +112,7 @@ impl Pending<'_> {
     }
 }
 
-/// Why a run stops.
+/// End of a run.
 enum Rest {
     Ended(Box<ExecutionState>),
     /// These wait, and nothing answers.
