@@ -1,4 +1,4 @@
-//! What commands read: the configuration, with the command line and the environment applied.
+//! The configuration of a command, with the command line and the environment applied.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What a case expects of its end.
+//! Expectations of the end of a case.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

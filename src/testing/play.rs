@@ -32,7 +32,7 @@ pub(super) struct Played {
     pub(super) waiting: Vec<String>,
     /// Answers that nothing asked for.
     pub(super) unasked: Vec<String>,
-    /// What would have left the process.
+    /// Calls that would have left the process.
     pub(super) refused: Vec<String>,
     pub(super) took: Duration,
     /// Calls of mocks, and whether each may be repeated.
