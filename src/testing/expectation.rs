@@ -17,7 +17,7 @@ const TIME_PRECISION: Duration = Duration::from_secs(1);
 /// Characters of a value that a problem shows.
 const SHOWN_MAX: usize = 300;
 
-/// What is expected of the end of a case.
+/// Expectations of the end of a case.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Expectation {
     pub(crate) status: Option<Status>,
