@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 async fn main() -> Result<(), Box<dyn Error>> {
     let server = server().start().await?;
     log::info!("the server's own API: http://{}", server.handle().address());
-    let handle = Data::new(server.handle().clone());
+    let handle = Data::new(server.handle());
     let application = move || App::new().app_data(Data::clone(&handle)).configure(orders);
     HttpServer::new(application).workers(1).bind("127.0.0.1:8080")?.run().await?;
     Ok(server.stop().await?)
@@ -60,7 +60,7 @@ mod tests {
     #[greenroom::actix_web::test]
     async fn a_request_runs_a_workflow() {
         let server = server().start().await.unwrap();
-        let handle = Data::new(server.handle().clone());
+        let handle = Data::new(server.handle());
         let application = init_service(App::new().app_data(handle).configure(orders)).await;
         let post = |order: Value| TestRequest::post().uri("/orders").set_json(order).to_request();
         let answer = call_service(&application, post(json!({ "item": "lamp" }))).await;

@@ -23,7 +23,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let server = server().start().await?;
     log::info!("the server's own API: http://{}", server.handle().address());
     let listener = TcpListener::bind("127.0.0.1:8080").await?;
-    axum::serve(listener, application(server.handle().clone())).await?;
+    axum::serve(listener, application(server.handle())).await?;
     Ok(server.stop().await?)
 }
 
@@ -69,7 +69,7 @@ mod tests {
     #[tokio::test]
     async fn a_request_starts_a_workflow() {
         let server = server().start().await.unwrap();
-        let application = application(server.handle().clone());
+        let application = application(server.handle());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/orders", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, application).await });

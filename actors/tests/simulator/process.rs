@@ -42,6 +42,7 @@ pub(crate) fn registry(stage: &Arc<Stage>, process: u64) -> Registry {
         agents: BTreeMap::from([("helper".to_owned(), Arc::new(helper))]),
         tools: [(PAY.to_owned(), Arc::new(pay(stage, process)))].into(),
         models: [("simulated".to_owned(), Arc::new(Model::new(stage)) as _)].into(),
+        ..Registry::default()
     }
 }
 
