@@ -70,6 +70,7 @@ fn a_killed_run_ends_like_any_other() {
         .mock_step("pay", pay)
         .answer("manager", HOUR, &json!({ "approved": true }))
         .expect("result.paid")
+        .expect_took(4 * HOUR)
         .crash_everywhere();
     let outcome = run(case.run(server)).unwrap();
     assert!(outcome.kills >= 7, "{outcome:?}");
