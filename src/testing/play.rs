@@ -216,6 +216,14 @@ impl<'c> Play<'c> {
     /// Returns the open asks, and assigns the planned answers to them in their order.
     async fn open_asks(&mut self) -> Result<Vec<Ask>, String> {
         let open = self.world.open_asks().await.map_err(|error| error.to_string())?;
+        for answer in self.answers.iter_mut().filter(|answer| !answer.is_given) {
+            let closed = answer.ask.as_ref().filter(|ask| !open.iter().any(|it| it.id == ask.id));
+            if let Some(ask) = closed {
+                // a crash may have hidden that the answer was taken, or replaced the ask by another
+                answer.is_given = self.world.is_answered(&ask.id).await;
+                answer.ask = answer.ask.take().filter(|_| answer.is_given);
+            }
+        }
         for ask in &open {
             let is_assigned = |it: &Pending<'_>| it.ask.as_ref().is_some_and(|it| it.id == ask.id);
             if self.answers.iter().any(is_assigned) {
@@ -225,11 +233,6 @@ impl<'c> Play<'c> {
             if let Some(answer) = free.find(|it| is_about(ask, &it.planned.about)) {
                 answer.ask = Some(ask.clone());
             }
-        }
-        for answer in &mut self.answers {
-            let is_open = |ask: &Ask| open.iter().any(|it| it.id == ask.id);
-            // a crash may have hidden that it was taken; another one may have ended it
-            answer.is_given |= answer.ask.as_ref().is_some_and(|ask| !is_open(ask));
         }
         Ok(open)
     }

@@ -114,6 +114,21 @@ fn a_mock_that_recognizes_no_keys_is_not_called_twice() {
     assert!(problems.iter().any(|it| it.contains(said)), "{problems:?}");
 }
 
+/// A child that a crash forgets before it is recorded gets another id, and so another key.
+#[test]
+fn steps_of_children_are_called_once() {
+    let child = Workflow::new("child").step(Step::run("pack", "pack"));
+    let item = Block::new("item").step(Step::workflow("parcel", "child"));
+    let parent = Workflow::new("parent").step(Step::for_each("items", json!([1, 2, 3]), item));
+    let server = move || Greenroom::new().workflow(child.clone()).workflow(parent.clone());
+    let pack = Mock::output(json!("packed")).unrepeatable();
+    let case = Case::new("parent").mock_step_of("child", "pack", Mock::output(json!("packed")));
+    let case = case.expect("result == ['packed', 'packed', 'packed']").crash_everywhere();
+    assert_eq!(problems_of(&case, &server), [""; 0]);
+    let found = problems_of(&case.mock_step_of("child", "pack", pack), &server);
+    assert!(found.iter().any(|it| it.contains("is called 2 times with the key")), "{found:?}");
+}
+
 #[test]
 fn what_is_not_as_expected_is_named() {
     let no = json!({ "approved": 1 });

@@ -7,9 +7,10 @@ use std::time::Duration;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::clock::Clock as _;
 use greenroom_actors::ports::memory::{MemoryCrashMarks, MemoryStore};
-use greenroom_actors::ports::store::{Ask, AskFilter, AskSubject};
+use greenroom_actors::ports::store::{Ask, AskFilter, AskState, AskSubject};
 use greenroom_actors::requests::{AnswerAsk, AskAccess};
 use greenroom_actors::testkit::TestClock;
+use greenroom_actors::visibility::Visibility;
 use greenroom_actors::{Runtime, RuntimePorts};
 use serde::Serialize;
 
@@ -139,6 +140,12 @@ impl World {
         let filter = AskFilter { is_open: true, ..AskFilter::default() };
         let page = self.runtime().inbox(&filter, None, ASKS_MAX).await;
         page.map(|page| page.asks).map_err(|error| AnswerError(error.to_string()))
+    }
+
+    /// Returns true if an ask of before has been answered, or has passed its deadline.
+    pub(super) async fn is_answered(&self, id: &str) -> bool {
+        let found = self.runtime().find_ask(id, &Visibility::Everything).await;
+        found.is_ok_and(|ask| matches!(ask.state, AskState::Answered | AskState::Expired))
     }
 
     /// Returns what would have left the process and is not mocked, in words.
