@@ -18,6 +18,7 @@ mod store;
 #[cfg(feature = "testing")]
 mod test;
 mod token;
+mod whole_file;
 
 use std::ffi::OsString;
 use std::io::{self, Write};

@@ -160,6 +160,8 @@ pub struct Config {
     advertise_spot: Option<Spot>,
     certificate_spot: Option<Spot>,
     references: Vec<Reference>,
+    /// References of tests.
+    test_references: Vec<Reference>,
     /// Tools that rules of mock models call.
     rule_calls: Vec<RuleCall>,
     /// Tests of workflows.
@@ -211,6 +213,15 @@ impl Config {
     /// configuration nor `registered` has, and rules of access without a provider that checks
     /// tokens.
     pub fn check_names(&self, registered: &Names) -> Vec<ConfigProblem> {
+        let mut missing = self.check_definitions(registered);
+        let configured = self.names();
+        let references = self.test_references.iter();
+        missing.extend(references.filter_map(|it| it.check(&configured, registered)));
+        missing
+    }
+
+    /// Does the same without the tests of workflows.
+    pub(crate) fn check_definitions(&self, registered: &Names) -> Vec<ConfigProblem> {
         let configured = self.names();
         let references = self.references.iter();
         let missing = references.filter_map(|it| it.check(&configured, registered));

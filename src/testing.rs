@@ -41,11 +41,11 @@
 mod case;
 pub(crate) mod configured;
 mod crashes;
-mod expectation;
+pub(crate) mod expectation;
 mod mock;
 mod outside;
 mod play;
-mod setup;
+pub(crate) mod setup;
 mod swap;
 mod world;
 

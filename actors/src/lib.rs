@@ -4,6 +4,7 @@
 //! a particular database. The server and any other front end go through [`Runtime`] alone.
 
 pub mod agent;
+mod ask_alarm;
 mod causes;
 mod cluster;
 mod commands;

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::generation::GenerationDeps;
 use crate::agent::generation::left_behind::LeftBehind;
+use crate::ask_alarm::AskAlarm;
 use crate::cluster::ownership::Ownership;
 use crate::commands::{Deliver, ExecutionCommand};
 use crate::counters::Counters;
@@ -69,6 +70,8 @@ pub(crate) struct Shared {
     pub(crate) quarantine: Quarantine,
     pub(crate) feed: FeedHandle,
     pub(crate) ask_feed: AskFeed,
+    /// Time of what is due next of asks.
+    pub(crate) ask_alarm: Arc<AskAlarm>,
     pub(crate) unreadable_asks: UnreadableAsks,
     /// The workflow of bulk operations. Set once, before executions continue.
     pub(crate) built_in: OnceLock<BuiltIn>,
@@ -164,6 +167,7 @@ impl Shared {
             limits,
             feed,
             ask_feed: AskFeed::default(),
+            ask_alarm: Arc::default(),
             routes: OnceLock::new(),
             generations: OnceLock::new(),
             outage: Outage::default(),

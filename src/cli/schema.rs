@@ -1,10 +1,11 @@
 //! `greenroom schema`: the JSON Schema of the configuration, for editors.
 
 use std::fs::{self, Permissions};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use super::whole_file::write_whole;
 use crate::config::schema::{TITLE, text};
 
 /// Options of `schema`.
@@ -43,16 +44,8 @@ pub(super) fn may_write(file: &Path) -> Result<(), String> {
 
 /// Writes the schema, whole or not at all.
 pub(super) fn write(file: &Path) -> Result<(), String> {
-    let write = || {
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let mut partial = tempfile::Builder::new()
-            .prefix(".greenroom-schema-")
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder.unwrap_or_else(|| Path::new(".")))?;
-        partial.write_all(text().as_bytes())?;
-        partial.persist(file).map(drop).map_err(|refused| refused.error)
-    };
-    write().map_err(|error| failure(file, &error))
+    let written = write_whole(file, text().as_bytes(), Permissions::from_mode(0o666));
+    written.map_err(|error| failure(file, &error))
 }
 
 fn failure(file: &Path, error: &io::Error) -> String {

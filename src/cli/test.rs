@@ -12,9 +12,12 @@ use clap::ValueEnum;
 use self::report::Ran;
 use super::{Arguments, CONFIG_FILE, read_open, said};
 use crate::Greenroom;
+use crate::app::Registered;
 use crate::config::Config;
+use crate::config::workflow_tests::WorkflowTest;
 use crate::testing;
 use crate::testing::configured::run as run_test;
+use crate::testing::setup::misnamed;
 
 /// Options of `test`.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
@@ -48,12 +51,21 @@ pub(super) fn run(arguments: &Arguments, options: &Options) -> ExitCode {
         Ok(config) => config,
         Err(problems) => return said(&mut io::stderr(), &problems, ExitCode::FAILURE),
     };
+    let wrong = misnamed(&config, &Registered::default());
+    if !wrong.is_empty() {
+        return said(&mut io::stderr(), &wrong, ExitCode::FAILURE);
+    }
     let filter = options.filter.as_deref().unwrap_or_default();
-    let began = Instant::now();
-    let ran = testing::run(run_all(&config, filter));
-    if ran.is_empty() {
+    let tests: Vec<_> = config.tests.iter().filter(|it| it.title().contains(filter)).collect();
+    if tests.is_empty() {
         return said(&mut io::stderr(), &[none(&config, filter)], ExitCode::FAILURE);
     }
+    let began = Instant::now();
+    let is_followed = options.output == Form::Text && !options.update;
+    let ran = match testing::run(run_all(&config, &tests, is_followed)) {
+        Ok(ran) => ran,
+        Err(exit) => return exit,
+    };
     if options.update {
         let updated = testing::run(update::update(&config, &ran));
         return match updated {
@@ -65,26 +77,38 @@ pub(super) fn run(arguments: &Arguments, options: &Options) -> ExitCode {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     };
-    let lines = match options.output {
-        Form::Text => report::text(&ran, began.elapsed()),
-        Form::Json => vec![report::json(&ran)],
+    let report = match options.output {
+        Form::Text => report::sum(&ran, began.elapsed()),
+        Form::Json => report::json(&ran),
         Form::Junit => match report::junit(&ran) {
-            Ok(text) => vec![text],
+            Ok(text) => text,
             Err(why) => return said(&mut io::stderr(), &[why], ExitCode::FAILURE),
         },
     };
-    said(&mut io::stdout(), &lines, exit)
+    said(&mut io::stdout(), &[report], exit)
 }
 
-async fn run_all<'c>(config: &'c Config, filter: &str) -> Vec<Ran<'c>> {
+/// Runs tests in their order, and writes about each as soon as it has ended if that is `followed`.
+/// The error is the exit code of an output that cannot be written.
+async fn run_all<'c>(
+    config: &Config,
+    tests: &[&'c WorkflowTest],
+    is_followed: bool,
+) -> Result<Vec<Ran<'c>>, ExitCode> {
     let server = || Greenroom::over(config.clone());
+    let width = tests.iter().map(|it| it.title().chars().count()).max().unwrap_or_default();
     let mut ran = Vec::new();
-    for test in &config.tests {
-        if format!("{}: {}", test.workflow, test.name).contains(filter) {
-            ran.push(Ran { test, tested: run_test(test, &server).await });
+    for test in tests {
+        let one = Ran { test, tested: run_test(test, &server).await };
+        if is_followed {
+            let written = said(&mut io::stdout(), &report::lines(&one, width), ExitCode::SUCCESS);
+            if written != ExitCode::SUCCESS {
+                return Err(written);
+            }
         }
+        ran.push(one);
     }
-    ran
+    Ok(ran)
 }
 
 /// Returns why there is nothing to run.
@@ -96,8 +120,7 @@ fn none(config: &Config, filter: &str) -> String {
              [[workflows.{workflow}.tests]]\n  name = \"it completes\"\n  input = {{}}"
         );
     }
-    let names: Vec<_> =
-        config.tests.iter().map(|it| format!("\n  {}: {}", it.workflow, it.name)).collect();
+    let names: Vec<_> = config.tests.iter().map(|it| format!("\n  {}", it.title())).collect();
     format!("greenroom: no test has {filter:?} in its name; there are{}", names.concat())
 }
 

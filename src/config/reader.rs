@@ -243,7 +243,7 @@ fn read_workflows(
         let Config { references, arguments, needs, .. } = config;
         let read = Read { references, arguments, needs };
         if let Some(plan) = workflows::read(&id, section, callers, read) {
-            let Config { references, rule_calls, .. } = config;
+            let Config { test_references: references, rule_calls, .. } = config;
             let found = workflow_tests::Found { references, rule_calls };
             config.tests.extend(workflow_tests::read(tests, &plan, found));
             config.workflows.insert(id, plan);

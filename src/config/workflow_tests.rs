@@ -4,11 +4,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use greenroom_actors::domain::definition::StepDefinition;
 use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::domain::status::Status;
 use greenroom_actors::domain::time::Timestamp;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::entry::Entry;
 use super::models::{RuleCall, read_mock};
@@ -26,6 +25,7 @@ pub(crate) struct WorkflowTest {
     pub(crate) name: String,
     pub(crate) input: Value,
     pub(crate) user: Option<String>,
+    pub(crate) context: Map<String, Value>,
     /// Start of its virtual time; `None`: that of every test.
     pub(crate) now: Option<Timestamp>,
     pub(crate) mocks: TestMocks,
@@ -36,6 +36,13 @@ pub(crate) struct WorkflowTest {
     pub(crate) spot: Spot,
     /// Its number among those of the workflow, from 0 on.
     pub(crate) index: usize,
+}
+
+impl WorkflowTest {
+    /// Returns what names it among all tests, and what filters look at.
+    pub(crate) fn title(&self) -> String {
+        format!("{}: {}", self.workflow, self.name)
+    }
 }
 
 /// Mocks by what they stand for.
@@ -110,10 +117,11 @@ fn read_one(
     plan: &Plan,
     found: &mut Found<'_>,
 ) -> Option<WorkflowTest> {
-    let steps = Steps::of(plan);
+    let steps = plan.definition.step_names();
     let name = section.required_text("name");
     let input = section.get("input").and_then(|entry| entry.json()).unwrap_or_default();
     let user = section.text("user");
+    let context = section.get("context").and_then(|entry| read_context(&entry));
     let now = section.get("now").and_then(|entry| read_time(&entry));
     let mocks = section.section("mocks");
     let mocks = mocks.map(|mocks| read_mocks(&mocks, &plan.definition.id, &steps, found));
@@ -127,6 +135,7 @@ fn read_one(
         name: name?,
         input,
         user,
+        context: context.unwrap_or_default(),
         now,
         mocks: mocks.unwrap_or_default(),
         answers,
@@ -137,35 +146,16 @@ fn read_one(
     })
 }
 
-/// Names of steps that tests can use.
-struct Steps {
-    ids: Vec<String>,
-    /// Also compensations.
-    mockable: Vec<String>,
-}
-
-impl Steps {
-    fn of(plan: &Plan) -> Self {
-        let (mut ids, mut mockable) = (Vec::new(), Vec::new());
-        collect(&plan.definition.steps, &mut |step| {
-            ids.push(step.id.clone());
-            mockable.push(step.id.clone());
-            mockable.extend(step.compensate.as_ref().map(|_| format!("{}:compensate", step.id)));
-        });
-        Self { ids, mockable }
-    }
-}
-
-fn collect(steps: &[StepDefinition], note: &mut impl FnMut(&StepDefinition)) {
-    for step in steps {
-        note(step);
-        step.kind.blocks().into_iter().for_each(|block| collect(&block.steps, note));
-    }
-}
-
 fn refuse_unless_known(entry: &Entry<'_>, name: &str, known: &[String]) {
     if !known.iter().any(|it| it == name) {
         entry.refuse_name(name, &known.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+}
+
+fn read_context(entry: &Entry<'_>) -> Option<Map<String, Value>> {
+    match entry.json()? {
+        Value::Object(context) => Some(context),
+        _ => entry.refuse("must be a table"),
     }
 }
 
@@ -179,7 +169,7 @@ fn read_time(entry: &Entry<'_>) -> Option<Timestamp> {
 fn read_mocks(
     section: &Section<'_>,
     workflow: &str,
-    steps: &Steps,
+    steps: &[String],
     found: &mut Found<'_>,
 ) -> TestMocks {
     let mut mocks = TestMocks::default();
@@ -196,13 +186,16 @@ fn read_mocks(
         }
     }
     for (name, entry) in section.named_entries("workflows") {
+        if name == workflow {
+            entry.place.refuse("is this workflow: mock its steps by `mocks.STEP`");
+        }
         found.references.push(Reference::new(NameKind::Workflow, &name, entry.place.spot()));
         let calls = entry.section().map(|of| read_calls(of.named(), None));
         mocks.steps.entry(name).or_default().extend(calls.unwrap_or_default());
     }
     let others = ["tools", "models", "workflows"];
     let own = section.named().into_iter().filter(|(name, _)| !others.contains(&name.as_str()));
-    let own = read_calls(own.collect(), Some(&steps.mockable));
+    let own = read_calls(own.collect(), Some(steps));
     mocks.steps.entry(workflow.to_owned()).or_default().extend(own);
     mocks
 }
@@ -225,7 +218,7 @@ fn read_calls(
 
 fn read_call(section: Section<'_>) -> Option<MockedCall> {
     let output = section.get("output").and_then(|entry| entry.json());
-    let fail = section.text("fail");
+    let fail = section.get("fail").and_then(|entry| entry.filled_text());
     let times = section.get("times");
     let place = section.place.clone();
     match (&output, &fail, &times) {
@@ -257,13 +250,13 @@ fn read_answer(section: Section<'_>) -> Option<TestAnswer> {
     Some(TestAnswer { step: step?, after, data: data? })
 }
 
-fn read_expectation(section: Section<'_>, steps: &Steps) -> TestExpectation {
+fn read_expectation(section: Section<'_>, steps: &[String]) -> TestExpectation {
     let names = |key| {
         let entry: Option<Entry<'_>> = section.get(key);
         let items = entry.and_then(|entry| entry.items()).unwrap_or_default();
         let names = items.into_iter().filter_map(|item| {
             let name = item.text()?;
-            refuse_unless_known(&item, &name, &steps.ids);
+            refuse_unless_known(&item, &name, steps);
             Some(name)
         });
         names.collect::<Vec<_>>()
@@ -276,11 +269,14 @@ fn read_expectation(section: Section<'_>, steps: &Steps) -> TestExpectation {
             scope.expression(&entry);
             entry.expression()
         }),
-        error: section.text("error"),
+        error: section.get("error").and_then(|entry| entry.filled_text()),
         ran: names("ran"),
         not_ran: names("not_ran"),
         took: section.get("took").and_then(|entry| entry.pause()),
     };
+    if let Some(both) = expected.ran.iter().find(|step| expected.not_ran.contains(step)) {
+        section.place.refuse(format!("{both} is both in `ran` and in `not_ran`"));
+    }
     section.close();
     expected
 }

@@ -8,7 +8,7 @@ use greenroom_actors::domain::status::Status;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::model::LanguageModel;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::crashes;
 use super::expectation::Expectation;
@@ -52,6 +52,7 @@ pub struct Case {
     pub(super) workflow: String,
     pub(super) input: Value,
     pub(super) user: Option<String>,
+    pub(super) context: Map<String, Value>,
     pub(super) mocks: Mocks,
     pub(super) answers: Vec<PlannedAnswer>,
     pub(super) start: Option<Timestamp>,
@@ -82,7 +83,8 @@ pub struct Outcome {
     pub result: Value,
     /// The error of a failed execution.
     pub error: Option<String>,
-    /// Ids of the steps that began, in the order of the definition.
+    /// Ids of the steps that began, in the order of the definition, then of compensations
+    /// (`pay:compensate`).
     pub ran: Vec<String>,
     /// Virtual time from its start to its end.
     pub took: Duration,
@@ -97,6 +99,7 @@ impl Case {
             workflow: workflow.into(),
             input: Value::Null,
             user: None,
+            context: Map::new(),
             mocks: Mocks::default(),
             answers: Vec::new(),
             start: None,
@@ -116,6 +119,16 @@ impl Case {
     /// Names the user that the execution belongs to.
     pub fn user(mut self, id: impl Into<String>) -> Self {
         self.user = Some(id.into());
+        self
+    }
+
+    /// Sets the caller's context, an object.
+    pub fn context(mut self, context: &(impl Serialize + ?Sized)) -> Self {
+        match self.json("context", context) {
+            Value::Object(context) => self.context = context,
+            Value::Null => {}
+            _ => self.problems.push("context: must be an object".to_owned()),
+        }
         self
     }
 
@@ -177,7 +190,7 @@ impl Case {
         self
     }
 
-    /// Expects these steps to begin.
+    /// Expects these steps to begin, or compensations (`pay:compensate`).
     pub fn expect_ran<'a>(mut self, steps: impl IntoIterator<Item = &'a str>) -> Self {
         self.expected.ran.extend(steps.into_iter().map(str::to_owned));
         self

@@ -50,7 +50,7 @@ pub struct Tested {
 pub async fn run_configured(server: impl Fn() -> Greenroom, filter: &str) -> Vec<Tested> {
     let mut tested = Vec::new();
     for test in server().configured_tests() {
-        if format!("{}: {}", test.workflow, test.name).contains(filter) {
+        if test.title().contains(filter) {
             tested.push(run(test, &server).await);
         }
     }
@@ -81,6 +81,7 @@ fn case(test: &WorkflowTest) -> Result<Case, Problems> {
     let TestMocks { steps, tools, models } = &test.mocks;
     let mut case = Case::new(&test.workflow)
         .input(&test.input)
+        .context(&test.context)
         .starting_at(test.now)
         .expecting(Expectation::from(&test.expect));
     if let Some(user) = &test.user {

@@ -53,7 +53,8 @@ impl Expectation {
         if let Some(expected) = self.took
             && expected.abs_diff(outcome.took) >= TIME_PRECISION
         {
-            problems.push(format!("it takes {:?}, expected {expected:?}", outcome.took));
+            let [took, expected] = [outcome.took, expected].map(shown_time);
+            problems.push(format!("it takes {took}, expected {expected}"));
         }
         problems
     }
@@ -94,6 +95,11 @@ fn is_false(expression: &str, case: &Case, played: &Played) -> Option<String> {
         Ok(other) => Some(format!("{expression} is neither true nor false: {}", shown(&other))),
         Err(error) => Some(format!("{expression}: {error}")),
     }
+}
+
+/// Returns a time as configurations write it, to the second.
+pub(crate) fn shown_time(time: Duration) -> String {
+    humantime::format_duration(Duration::from_secs(time.as_secs())).to_string()
 }
 
 /// Returns a value as JSON, shortened.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::ids::{ExecutionId, compensated_path, compensation_path};
 use greenroom_actors::domain::status::Status;
 use greenroom_actors::domain::step_state::StepStatus;
 use greenroom_actors::domain::time::Timestamp;
@@ -22,7 +22,7 @@ use super::world::{World, is_about, name_of};
 use crate::greenroom::Problems;
 
 /// Virtual time after which an execution that still runs is given up.
-const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+const LONGEST: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
 
 /// Events and end of one run.
 #[derive(Debug, Clone)]
@@ -62,13 +62,17 @@ impl Played {
         self.refused.iter().cloned().chain(unasked).collect()
     }
 
-    /// Returns the ids of the steps that began, without repetition.
+    /// Returns the ids of the steps that began, and names of compensations, without repetition.
     fn ran(&self) -> Vec<String> {
         let mut ran = Vec::<String>::new();
         let began = |status| status != StepStatus::Skipped;
         for step in self.state.steps.iter().filter(|step| began(step.status)) {
-            if step.started_at.is_some() && !ran.iter().any(|id| **id == *step.step_id) {
-                ran.push(step.step_id.to_string());
+            let name = match compensated_path(&step.path) {
+                Some(_) => compensation_path(&step.step_id),
+                None => step.step_id.clone(),
+            };
+            if step.started_at.is_some() && !ran.iter().any(|id| **id == *name) {
+                ran.push(name.to_string());
             }
         }
         ran
@@ -76,7 +80,8 @@ impl Played {
 
     /// Returns the outputs of steps by id; of one that repeats, the last one.
     pub(super) fn outputs(&self) -> Value {
-        let outputs = self.state.steps.iter().filter_map(|step| {
+        let steps = self.state.steps.iter().filter(|it| compensated_path(&it.path).is_none());
+        let outputs = steps.filter_map(|step| {
             let output = step.output.as_deref()?;
             Some((step.step_id.to_string(), output.clone()))
         });
@@ -143,7 +148,12 @@ impl<'c> Play<'c> {
                 rest = self.play() => Some(rest),
             };
             match played {
-                Some(rest) => return Ok(self.played(rest.map_err(|why| Problems(vec![why]))?)),
+                Some(rest) => {
+                    let played = rest.map(|rest| self.played(rest));
+                    // it would take part in the time of those that follow
+                    self.world.end().await;
+                    return played.map_err(|why| Problems(vec![why]));
+                }
                 None => {
                     self.world = self.world.restart().await?;
                     self.changes = self.world.store().changes();
@@ -190,10 +200,11 @@ impl<'c> Play<'c> {
         if self.is_started {
             return Ok(());
         }
-        let Case { workflow, input, user, .. } = self.case;
+        let Case { workflow, input, user, context, .. } = self.case;
         let request = StartExecution {
             execution_id: Some(ExecutionId::trusted(EXECUTION)),
             user_id: user.clone(),
+            context: context.clone(),
             ..StartExecution::new(workflow, input.clone())
         };
         match self.world.runtime().begin(request).await {
@@ -259,7 +270,7 @@ impl<'c> Play<'c> {
     fn unfinished(&self, state: &ExecutionState) -> String {
         let running = state.steps.iter().filter(|step| step.status == StepStatus::Running);
         let running: Vec<_> = running.map(|step| &*step.path).collect();
-        format!("still runs after a year, at {}", running.join(", "))
+        format!("still runs after ten years, at {}", running.join(", "))
     }
 
     fn played(&self, rest: Rest) -> Played {

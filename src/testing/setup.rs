@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use greenroom_actors::agent::tool::{ToolBody, ToolDefinition};
-use greenroom_actors::domain::definition::{Body, StepDefinition};
+use greenroom_actors::domain::definition::{Body, WorkflowDefinition};
+use greenroom_actors::domain::ids::compensation_path;
 use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::model::LanguageModel;
@@ -22,8 +23,9 @@ use crate::config::{Config, ModelConfig};
 use crate::greenroom::Problems;
 use crate::nearest::nearest;
 
-/// Interval of the runtime's regular work, so that days pass quickly: reminders are as late.
-const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(600);
+/// Interval of the runtime's regular work, so that years pass quickly. Timers, reminders and
+/// deadlines do not wait for it.
+const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(24 * 3600);
 
 /// A world that is being prepared, made by [`Greenroom::test`](crate::Greenroom::test): the
 /// definitions of a server, with mocks in place of some.
@@ -221,19 +223,19 @@ fn nowhere<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a String>) 
 }
 
 /// Returns problems of references between the definitions, except for functions: their steps may be
-/// mocked.
-fn misnamed(config: &Config, registered: &Registered) -> Vec<String> {
+/// mocked. What is mocked has its own check.
+pub(crate) fn misnamed(config: &Config, registered: &Registered) -> Vec<String> {
     let mut names = checks::names(registered);
     for plan in config.workflows.values() {
-        let called = calls(&plan.definition.steps);
+        let called = calls(&plan.definition);
         names.functions.extend(called.into_iter().map(|(_, function)| function.to_owned()));
     }
-    config.check_names(&names).iter().map(ToString::to_string).collect()
+    config.check_definitions(&names).iter().map(ToString::to_string).collect()
 }
 
 /// Returns the problems of steps whose functions are neither registered nor mocked.
 fn unknown(plan: &Plan, registry: &Registry) -> Vec<String> {
-    let calls = calls(&plan.definition.steps).into_iter();
+    let calls = calls(&plan.definition).into_iter();
     let unknown = calls.filter(|(_, function)| !registry.functions.contains_key(*function));
     let problem = |(step, function): (String, &str)| {
         let workflow = &plan.definition.id;
@@ -248,17 +250,16 @@ fn unknown(plan: &Plan, registry: &Registry) -> Vec<String> {
 }
 
 /// Returns the functions that steps and their compensations run, each with the name of its step.
-fn calls(steps: &[StepDefinition]) -> Vec<(String, &str)> {
+fn calls(definition: &WorkflowDefinition) -> Vec<(String, &str)> {
     let mut calls = Vec::new();
-    for step in steps {
+    for step in definition.each_step() {
         if let Some(Body::Run { function, .. }) = step.kind.body() {
             calls.push((step.id.clone(), function.as_str()));
         }
         let compensation = step.compensate.as_ref().and_then(|it| it.kind.body());
         if let Some(Body::Run { function, .. }) = compensation {
-            calls.push((format!("{}:compensate", step.id), function.as_str()));
+            calls.push((compensation_path(&step.id).to_string(), function.as_str()));
         }
-        calls.extend(step.kind.blocks().into_iter().flat_map(|it| self::calls(&it.steps)));
     }
     calls
 }

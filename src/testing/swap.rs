@@ -14,7 +14,7 @@ pub(super) fn swap(
     definition: &mut WorkflowDefinition,
     mocks: &BTreeMap<String, Mock>,
 ) -> Result<Vec<(String, Mock)>, Vec<String>> {
-    let known = names(&definition.steps);
+    let known = definition.step_names();
     let (mut functions, mut problems) = (Vec::new(), Vec::new());
     for (name, mock) in mocks {
         let function = format!("mock of {}/{name}", definition.id);
@@ -70,15 +70,4 @@ fn put(steps: &mut [StepDefinition], name: &str, function: &str) -> Put {
         }
     }
     Put::Nowhere
-}
-
-/// Returns the ids of all steps, and those of their compensations.
-pub(super) fn names(steps: &[StepDefinition]) -> Vec<String> {
-    let mut names = Vec::new();
-    for step in steps {
-        names.push(step.id.clone());
-        names.extend(step.compensate.as_ref().map(|_| format!("{}:compensate", step.id)));
-        names.extend(step.kind.blocks().into_iter().flat_map(|block| self::names(&block.steps)));
-    }
-    names
 }

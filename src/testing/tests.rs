@@ -6,9 +6,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::builder::{Block, Retry, Step, Suspend, Workflow};
+use crate::builder::{Block, Compensation, Retry, Step, Suspend, Workflow};
 use crate::config::Config;
 use crate::greenroom::Problems;
+use crate::model::ToolCall;
 use crate::{Greenroom, RunError};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -52,6 +53,54 @@ fn two_days_pass_in_a_moment() {
         .expect_took(48 * HOUR);
     let outcome = run(case.run(server)).unwrap();
     assert_eq!((outcome.status, outcome.took.as_secs()), (Status::Completed, 48 * 3600));
+}
+
+#[test]
+fn years_pass_in_a_moment_too() {
+    let night = Block::new("night").step(Step::sleep("sleep", 24 * HOUR));
+    let nights = Step::for_each("nights", json!("input"), night).concurrency(1);
+    let flow = Workflow::new("w").step(nights).step(Step::sleep("rest", 3 * 365 * 24 * HOUR));
+    let case = Case::new("w")
+        .input(&(0..400).collect::<Vec<_>>())
+        .expect_took((400 + 3 * 365) * 24 * HOUR);
+    assert_eq!(problems_of(&case, move || Greenroom::new().workflow(flow.clone())), [""; 0]);
+}
+
+/// Regular work is rare in virtual time: deadlines of calls do not wait for it.
+#[test]
+fn deadlines_of_calls_are_punctual() {
+    let text = "[models.m]\nprovider = \"openai\"\nmodel = \"x\"\n\
+                api_key = \"secret:NO_KEY\"\n\
+                [agents.a]\nmodel = \"m\"\ninstructions = \"i\"\ntools = [\"pay\"]\n\
+                [tools.pay]\nkind = \"workflow\"\nworkflow = \"pay\"\ndescription = \"Pays\"\n\
+                approval = { deadline = \"3h\" }\n\
+                [workflows.pay]\n[[workflows.pay.steps]]\nid = \"a\"\nmap = \"1\"\n\
+                [workflows.w]\n[[workflows.w.steps]]\nid = \"think\"\ntype = \"andAgent\"\n\
+                agent = \"a\"\n";
+    let server = || Greenroom::over(Config::parse(text, "c.toml").unwrap());
+    let call = ToolCall {
+        tool_call_id: "c1".to_owned(),
+        tool_name: "pay".to_owned(),
+        input: json!({ "amount": 1 }),
+    };
+    let call = ScriptedAnswer::ToolCalls(vec![call]);
+    let answers = [call, ScriptedAnswer::Text("not paid".to_owned())];
+    let case = Case::new("w")
+        .mock_model("m", Arc::new(ScriptedModel::local(answers)))
+        .mock_tool("pay", Mock::output(1))
+        .expect("result.text == 'not paid'")
+        .expect_took(3 * HOUR);
+    assert_eq!(problems_of(&case, server), [""; 0]);
+}
+
+#[test]
+fn the_context_is_that_of_the_caller() {
+    let flow = Workflow::new("w").step(Step::map("a", json!("context.tenant")));
+    let server = move || Greenroom::new().workflow(flow.clone());
+    let case = Case::new("w").context(&json!({ "tenant": "acme" })).expect("result == 'acme'");
+    assert_eq!(problems_of(&case, &server), [""; 0]);
+    let refused = problems_of(&Case::new("w").context(&json!([1])), &server);
+    assert_eq!(refused, ["context: must be an object"]);
 }
 
 #[test]
@@ -130,6 +179,22 @@ fn steps_of_children_are_called_once() {
 }
 
 #[test]
+fn compensations_run_and_are_named() {
+    let book = Step::run("book", "book").compensate(Compensation::run("unbook"));
+    let flow = Workflow::new("trip").step(book).step(Step::run("pay", "pay"));
+    let server = move || Greenroom::new().workflow(flow.clone());
+    let case = Case::new("trip")
+        .mock_step("book", Mock::output(1))
+        .mock_step("book:compensate", Mock::output(2))
+        .mock_step("pay", Mock::failure("no money"))
+        .expect_error("no money");
+    let undone = case.clone().expect_ran(["book:compensate"]);
+    assert_eq!(problems_of(&undone, &server), [""; 0]);
+    let kept = case.expect_not_ran(["book:compensate"]);
+    assert_eq!(problems_of(&kept, &server), ["step book:compensate runs"]);
+}
+
+#[test]
 fn what_is_not_as_expected_is_named() {
     let no = json!({ "approved": 1 });
     let cases: &[(Case, &str)] = &[
@@ -138,7 +203,7 @@ fn what_is_not_as_expected_is_named() {
         (case().expect("reslt.paid"), "reslt.paid: "),
         (case().expect_ran(["pay"]), "step pay does not run"),
         (case().expect_not_ran(["manager"]), "step manager runs"),
-        (case().expect_took(47 * HOUR), "expected 169200s"),
+        (case().expect_took(47 * HOUR), "it takes 2days, expected 1day 23h"),
         (case().expect_error("no"), "its status is completed, expected error"),
         (case().expect_status(Status::Cancelled), "its status is completed, expected cancelled"),
         (case().answer("pay", HOUR, &no), "pay never asked for its answer"),

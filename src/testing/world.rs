@@ -79,6 +79,12 @@ impl World {
         Self::over(store, crash_marks, self.clock, self.blueprint).await
     }
 
+    /// Ends the process, as a kill does. A world that is only dropped ends with
+    /// [`testing::run`](super::run), and takes part in its time until then.
+    pub async fn end(self) {
+        self.handle.runtime().clone().kill().await;
+    }
+
     /// Returns the handle, as code of a program has it. Its address is no address.
     pub fn handle(&self) -> &Handle {
         &self.handle

@@ -10,6 +10,8 @@ mod kind;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::ids::compensation_path;
+
 pub use self::body::{CommandBody, HttpBody, HttpMethod};
 pub use self::compensation::Compensation;
 pub use self::kind::{Case, KindText, LoopRule, StepKind, StepType};
@@ -48,6 +50,28 @@ impl WorkflowDefinition {
             compensate_on_cancel: false,
             steps,
         }
+    }
+
+    /// Returns all steps, each before those inside it.
+    pub fn each_step(&self) -> Vec<&StepDefinition> {
+        fn collect<'d>(steps: &'d [StepDefinition], found: &mut Vec<&'d StepDefinition>) {
+            for step in steps {
+                found.push(step);
+                step.kind.blocks().into_iter().for_each(|block| collect(&block.steps, found));
+            }
+        }
+        let mut found = Vec::new();
+        collect(&self.steps, &mut found);
+        found
+    }
+
+    /// Returns the ids of all steps, and the names of their compensations (`pay:compensate`).
+    pub fn step_names(&self) -> Vec<String> {
+        let names = |step: &StepDefinition| {
+            let compensation = step.compensate.as_ref().map(|_| compensation_path(&step.id));
+            [step.id.clone()].into_iter().chain(compensation.map(|name| name.to_string()))
+        };
+        self.each_step().into_iter().flat_map(names).collect()
     }
 }
 

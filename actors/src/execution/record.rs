@@ -67,6 +67,8 @@ impl ExecutionActor {
         let upto = life.machine.state().last_seq();
         let armed = own_armed(&life.header.id, &changes);
         let revision = life.recorded_revision.map_or(0, |newest| newest + 1);
+        let asks = life.asks.follow(&facts, &life.machine);
+        self.shared.ask_alarm.note_opened(&asks);
         let append = Append {
             ticket: Ticket { shard: self.shard, key: self.key },
             row: life.row,
@@ -74,7 +76,7 @@ impl ExecutionActor {
             projection: life.projection(),
             facts: Arc::clone(&facts),
             timers: changes,
-            asks: life.asks.follow(&facts, &life.machine),
+            asks,
             idempotency: extras.idempotency.clone(),
             snapshot: life.snapshot_if_due(),
         };

@@ -129,6 +129,7 @@ fn generations(shared: &Arc<Shared>) -> GenerationDeps {
         bytes_max: shared.limits.generation_bytes_max,
         crash_attempts: shared.limits.machine.crash_attempts,
         left_behind: Arc::clone(&shared.left_behind),
+        ask_alarm: Arc::clone(&shared.ask_alarm),
         home: shared.home.clone(),
     }
 }

@@ -6,6 +6,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use crate::ask_alarm::NextLook;
 use crate::domain::assignment::{AskRules, Passed};
 use crate::domain::time::Timestamp;
 use crate::observe::log_record::LogScope;
@@ -13,7 +14,7 @@ use crate::ports::store::{Ask, AskRevision, AskSubject, AskedCall, AskedStep, Du
 use crate::requests::Unavailable;
 use crate::shared::Shared;
 
-/// Interval between looks, which cost one read: the longest delay of a reminder.
+/// Interval between looks for what other processes have noted: the longest delay of a reminder.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
 
 /// Asks that are read at once.
@@ -21,6 +22,7 @@ const PAGE: usize = 100;
 
 /// Does what is due until the runtime drains or is dropped.
 pub(crate) async fn remind(shared: Weak<Shared>) {
+    let Some(mut next) = shared.upgrade().map(|it| NextLook::now(&it, LOOK_EVERY)) else { return };
     loop {
         let Some(shared) = shared.upgrade().filter(|shared| !shared.is_draining()) else { return };
         if shared.ownership.does_housework()
@@ -29,9 +31,10 @@ pub(crate) async fn remind(shared: Weak<Shared>) {
             let level = shared.level_of_failure(log::Level::Warn);
             log::log!(level, "cannot remind of what waits in the inbox, trying again: {why}");
         }
-        let pause = shared.limits.every(LOOK_EVERY);
+        next.plan(&shared).await;
+        let clock = Arc::clone(&shared.clock);
         drop(shared);
-        tokio::time::sleep(pause).await;
+        next.wait(&*clock).await;
     }
 }
 

@@ -417,12 +417,15 @@ async fn a_deadline_answers_as_the_tool_says() {
 async fn an_answer_after_the_deadline_is_too_late() {
     tokio::time::pause();
     let effects = Effects::default();
-    // between two looks for deadlines that have passed
     let approval = over_100().deadline(Duration::from_secs(61));
     let script = [calls(&[("c1", "refund", json!({ "amount": 500 }))]), text("done")];
     let (world, _) = world(script, vec![guarded(&effects, approval)]).await;
     let waiting = generate(&world).await;
-    pass(Duration::from_secs(62)).await;
+    pass(Duration::from_secs(60)).await;
+    // the look at the deadline fails
+    world.store.set_readable(false);
+    pass(Duration::from_secs(2)).await;
+    world.store.set_readable(true);
     let asked = ask(&world, &waiting.asks[0].ask_id).await;
     assert_eq!(asked.state, AskState::Open);
     let late = world.runtime.answer_ask(asked, decision(json!({ "approved": true }))).await;

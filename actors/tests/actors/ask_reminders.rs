@@ -14,8 +14,8 @@ use crate::asks::{only_open, open_ones};
 use crate::processes::{Cluster, TAKEN_OVER};
 use crate::workflows::{Calls, with_functions, workflow};
 
-/// Longest time between what is due and its look, and some more.
-const SOON: Duration = Duration::from_secs(16);
+/// Time from just before what is due to just after it.
+const SOON: Duration = Duration::from_millis(1_001);
 
 /// Reminds after a minute and three, and asks the director after two.
 fn reminding() -> StepDefinition {
@@ -42,7 +42,7 @@ async fn what_waits_is_reminded_of_and_escalated_in_time() {
     assert_eq!((open.revision, open.rules.remind_ms.len()), (0, 2));
     pass(SOON).await;
     let open = only_open(&world).await;
-    assert_eq!((open.revision, open.rules.remind_ms.len(), to(&open).len()), (1, 1, 1));
+    assert_eq!((open.revision, open.rules.remind_ms.len(), to(&open).len()), (1, 1, 1), "punctual");
 
     // a change in between skips nothing
     let claim = AskUpdate::Claim { by: "lea".into(), lasts: Duration::from_secs(3_600) };

@@ -23,40 +23,35 @@ impl Ran<'_> {
         self.tested.result.is_ok()
     }
 
-    pub(super) fn name(&self) -> String {
-        format!("{}: {}", self.test.workflow, self.test.name)
-    }
-
     /// Returns the place of the test in its file.
     fn place(&self) -> String {
         format!("{}:{}", self.test.spot.file, self.test.spot.line)
     }
 }
 
-/// Returns a line for each test, the reasons of failures below it, and a sum.
-pub(super) fn text(ran: &[Ran<'_>], spent: Duration) -> Vec<String> {
-    let width = ran.iter().map(|it| it.name().chars().count()).max().unwrap_or_default();
-    let mut lines = Vec::new();
-    for ran in ran {
-        let name = format!("{:width$}", ran.name());
-        match &ran.tested.result {
-            Ok(Outcome { took, kills, .. }) => {
-                let kills = match kills {
-                    0 => String::new(),
-                    kills => format!(", killed at {} and the same", counted(*kills, "point")),
-                };
-                lines.push(format!("ok    {name}  took {}{kills}", shown_time(*took)));
-            }
-            Err(Problems(problems)) => {
-                lines.push(format!("FAIL  {name}  {}", ran.place()));
-                lines.extend(problems.iter().map(|problem| format!("        {problem}")));
-            }
+/// Returns the line of a test, and the reasons of its failure. Names are as wide as the widest.
+pub(super) fn lines(ran: &Ran<'_>, width: usize) -> Vec<String> {
+    let name = format!("{:width$}", ran.test.title());
+    match &ran.tested.result {
+        Ok(Outcome { took, kills, .. }) => {
+            let kills = match kills {
+                0 => String::new(),
+                kills => format!(", killed at {} and the same", counted(*kills, "point")),
+            };
+            vec![format!("ok    {name}  took {}{kills}", shown_time(*took))]
+        }
+        Err(Problems(problems)) => {
+            let problems = problems.iter().map(|problem| format!("        {problem}"));
+            [format!("FAIL  {name}  {}", ran.place())].into_iter().chain(problems).collect()
         }
     }
+}
+
+/// Returns the line below those of all tests.
+pub(super) fn sum(ran: &[Ran<'_>], spent: Duration) -> String {
     let failed = ran.iter().filter(|it| !it.passed()).count();
     let count = counted(ran.len() as u64, "test");
-    lines.push(format!("{count}, {failed} failed, in {}", shown_time(spent)));
-    lines
+    format!("{count}, {failed} failed, in {}", shown_time(spent))
 }
 
 /// Returns the report as one JSON object. Names and meanings are stable; more members may be added.

@@ -1,7 +1,7 @@
 //! `greenroom test --update`: writes what happens into the file.
 
-use std::fs::{self, Permissions};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::Path;
 
 use serde_json::Value;
@@ -9,10 +9,12 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table};
 
 use super::report::Ran;
 use crate::Greenroom;
+use crate::cli::whole_file::write_whole;
 use crate::config::Config;
 use crate::config::workflow_tests::{TestExpectation, WorkflowTest};
 use crate::greenroom::Problems;
 use crate::testing::configured::observe;
+use crate::testing::expectation::shown_time;
 use crate::testing::{Outcome, Status};
 
 /// Writes `expect` of each test that failed or expects nothing, and returns what was written. A test
@@ -22,16 +24,27 @@ pub(super) async fn update(config: &Config, ran: &[Ran<'_>]) -> Result<Vec<Strin
     let (mut written, mut failed) = (Vec::new(), Vec::new());
     let nothing = TestExpectation::default();
     for ran in ran.iter().filter(|it| !it.passed() || it.test.expect == nothing) {
-        let name = ran.name();
+        let name = ran.test.title();
         let is_new = ran.test.expect == nothing;
-        let observed = match (observe(ran.test, &server).await, &ran.tested.result) {
+        let observed = match (observe_twice(ran.test, &server).await, &ran.tested.result) {
             // only a run that was killed has failed
-            (Ok((_, true)), Err(Problems(problems))) if !is_new => Err(problems.clone()),
-            (Ok((outcome, _)), _) => write(ran.test, &outcome).map_err(|why| vec![why]),
+            (Ok(Observed { is_expected: true, .. }), Err(Problems(problems))) if !is_new => {
+                Err(problems.clone())
+            }
+            (Ok(observed), _) => match write(ran.test, &observed) {
+                Ok(()) => Ok(observed.is_steady),
+                Err(why) => Err(vec![why]),
+            },
             (Err(Problems(problems)), _) => Err(problems),
         };
         match observed {
-            Ok(()) => written.push(format!("{}: wrote `expect` of {name}", ran.test.spot.file)),
+            Ok(is_steady) => {
+                let but = match is_steady {
+                    true => "",
+                    false => ", without its result, which differs from run to run",
+                };
+                written.push(format!("{}: wrote `expect` of {name}{but}", ran.test.spot.file));
+            }
             Err(why) => {
                 failed.push(format!("greenroom: {name} stays as it is: {}", why.join("; ")))
             }
@@ -43,16 +56,39 @@ pub(super) async fn update(config: &Config, ran: &[Ran<'_>]) -> Result<Vec<Strin
     if failed.is_empty() { Ok(written) } else { Err([written, failed].concat()) }
 }
 
+/// Outcome of a test that is to be written.
+struct Observed {
+    outcome: Outcome,
+    /// True if that is expected already.
+    is_expected: bool,
+    /// False if a second run has another result or error: one with ids or times in it.
+    is_steady: bool,
+}
+
+async fn observe_twice(
+    test: &WorkflowTest,
+    server: &impl Fn() -> Greenroom,
+) -> Result<Observed, Problems> {
+    let (outcome, is_expected) = observe(test, server).await?;
+    let (again, _) = observe(test, server).await?;
+    let is_steady = outcome.result == again.result && outcome.error == again.error;
+    Ok(Observed { outcome, is_expected, is_steady })
+}
+
 /// Puts the outcome into the file of a test, which is replaced whole or not at all.
-fn write(test: &WorkflowTest, outcome: &Outcome) -> Result<(), String> {
+fn write(test: &WorkflowTest, observed: &Observed) -> Result<(), String> {
     let file = Path::new(&*test.spot.file);
     let failure = |error: io::Error| format!("{} cannot be written: {error}", file.display());
     let text = fs::read_to_string(file).map_err(failure)?;
     let mut document: DocumentMut = text.parse().map_err(|error| format!("{error}"))?;
     let found = find(&mut document, test).ok_or("the file has changed meanwhile")?;
-    found(expected(outcome));
+    found(expected(observed));
     let mode = fs::metadata(file).map_err(failure)?.permissions();
-    replace(file, &document.to_string(), mode).map_err(failure)
+    let mut written = document.to_string();
+    if text.contains("\r\n") {
+        written = written.replace("\r\n", "\n").replace('\n', "\r\n");
+    }
+    write_whole(file, written.as_bytes(), mode).map_err(failure)
 }
 
 /// Returns how to set `expect` of a test in a document.
@@ -78,21 +114,21 @@ fn find<'d>(
     }
 }
 
-fn expected(outcome: &Outcome) -> InlineTable {
+fn expected(Observed { outcome, is_steady, .. }: &Observed) -> InlineTable {
     let Outcome { status, result, error, ran, took, .. } = outcome;
     let mut expect = InlineTable::new();
     if *status != Status::Completed {
         expect.insert("status", status.as_str().into());
     }
-    if *status == Status::Completed {
+    if *status == Status::Completed && *is_steady {
         expect.insert("result", format!("result == {}", expression(result)).into());
     }
-    if let Some(error) = error {
+    if let Some(error) = error.as_ref().filter(|_| *is_steady) {
         expect.insert("error", error.as_str().into());
     }
     expect.insert("ran", ran.iter().map(String::as_str).collect::<Array>().into());
     if took.as_secs() > 0 {
-        expect.insert("took", format!("{}s", took.as_secs()).into());
+        expect.insert("took", shown_time(*took).into());
     }
     expect
 }
@@ -114,14 +150,4 @@ fn expression(value: &Value) -> String {
             format!("{{{}}}", members.join(", "))
         }
     }
-}
-
-fn replace(file: &Path, text: &str, mode: Permissions) -> io::Result<()> {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut partial = tempfile::Builder::new()
-        .prefix(".greenroom-test-")
-        .permissions(mode)
-        .tempfile_in(folder.unwrap_or_else(|| Path::new(".")))?;
-    partial.write_all(text.as_bytes())?;
-    partial.persist(file).map(drop).map_err(|refused| refused.error)
 }

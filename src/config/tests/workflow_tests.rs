@@ -17,18 +17,19 @@ fn text(keys: &str) -> String {
 
 #[test]
 fn a_test_is_read_whole() {
-    let keys = "input = { n = 1 }\nuser = 'ann'\nnow = '2026-03-01T09:00:00Z'\n\
+    let keys = "input = { n = 1 }\nuser = 'ann'\ncontext = { tier = 'gold' }\nnow = '2026-03-01T09:00:00Z'\n\
                 mocks.pay = { output = 1, fail = 'no', times = 2, delay = '3s', repeatable = false }\n\
                 mocks.models.m = { rules = [{ reply = 'hi' }] }\n\
                 mocks.workflows.other.x = { fail = 'never' }\n\
                 answers = [{ step = 'pay', after = '1h', data = true }]\n\
                 expect = { status = 'error', result = 'steps.pay == 1', error = 'no', \
-                ran = ['pay'], not_ran = ['pay'], took = '2h' }\ncrash_everywhere = true";
+                ran = ['pay'], took = '2h' }\ncrash_everywhere = true";
     let config = Config::parse(&text(keys), "c.toml").unwrap();
     let [test] = &config.tests[..] else { panic!("{:?}", config.tests) };
     assert_eq!((test.workflow.as_str(), test.name.as_str(), test.index), ("w", "t", 0));
     assert_eq!((test.user.as_deref(), test.crash_everywhere), (Some("ann"), true));
     assert_eq!(test.now.unwrap().to_iso(), "2026-03-01T09:00:00.000Z");
+    assert_eq!(test.context["tier"], "gold");
     let pay = &test.mocks.steps["w"]["pay"];
     assert_eq!((pay.times, pay.delay, pay.is_repeatable), (2, Duration::from_secs(3), false));
     assert_eq!(test.mocks.steps["other"]["x"].fail.as_deref(), Some("never"));
@@ -56,6 +57,13 @@ fn mistakes_have_a_place_and_a_suggestion() {
         ("mocks.tools.bank = { output = 1 }", "tool bank is not configured"),
         ("mocks.models.n = {}", "model n is not configured"),
         ("mocks.workflows.othr.x = { output = 1 }", "did you mean other?"),
+        (
+            "mocks.workflows.w.pay = { output = 1 }",
+            "is this workflow: mock its steps by `mocks.STEP`",
+        ),
+        ("mocks.pay = { fail = '' }", "tests[0].mocks.pay.fail: must not be empty"),
+        ("expect = { ran = ['pay'], not_ran = ['pay'] }", "pay is both in `ran` and in `not_ran`"),
+        ("context = 1", "tests[0].context: must be a table"),
         ("mocks.pay = {}", "needs `output`, `fail` or both"),
         ("mocks.pay = { output = 1, fail = 'no' }", "needs `times`: how often it fails first"),
         ("mocks.pay = { output = 1, times = 2 }", "needs a `fail` beside it"),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use actix::{Actor as _, Addr, ArbiterHandle};
 use tokio::sync::oneshot;
 
+use crate::ask_alarm::AskAlarm;
 use crate::home::Home;
 use crate::mailbox::force_send;
 use crate::observe::feed::FeedHandle;
@@ -63,6 +64,8 @@ pub struct GenerationDeps {
     /// Generations to look at again, among them those that something has begun to wait for: their asks
     /// are answered whenever they are seen, which may be before that is recorded.
     pub(crate) left_behind: Arc<LeftBehind>,
+    /// Time of what is due next of asks.
+    pub(crate) ask_alarm: Arc<AskAlarm>,
     /// The runtime, for functions of tools.
     pub(crate) home: Home,
 }

@@ -91,7 +91,9 @@ impl Run {
             if self.continuation.is_none() {
                 self.continuation = Some(self.kept(turns));
             }
-            return Ok(Called::Waiting(self.open_calls(waiting)));
+            let asks = self.open_calls(waiting);
+            self.deps.ask_alarm.note_opened(&asks);
+            return Ok(Called::Waiting(asks));
         }
         let results = self.transcript.last().map(|step| step.tool_results.clone());
         Ok(Called::All(results.unwrap_or_default()))

@@ -82,6 +82,7 @@ pub(in crate::agent::generation) fn deps_with(registry: Registry) -> GenerationD
         bytes_max: 65_536,
         crash_attempts: 3,
         left_behind: std::sync::Arc::default(),
+        ask_alarm: std::sync::Arc::default(),
         home: Home::default(),
     }
 }

@@ -1,0 +1,108 @@
+//! The next reminder, escalation or deadline of asks, so that regular work on them need not be
+//! frequent to be punctual.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use crate::domain::time::Timestamp;
+use crate::ports::clock::Clock;
+use crate::ports::store::AskChange;
+use crate::requests::Unavailable;
+use crate::shared::Shared;
+
+/// Notes what becomes due of asks of this process.
+#[derive(Debug, Default)]
+pub(crate) struct AskAlarm(watch::Sender<Option<Timestamp>>);
+
+impl AskAlarm {
+    /// Notes what becomes due of asks that are about to be opened.
+    pub(crate) fn note_opened(&self, changes: &[AskChange]) {
+        for change in changes {
+            if let AskChange::Open(ask) = change {
+                self.note(ask.next_due, ask.opened_at);
+            }
+        }
+    }
+
+    /// Notes a time, unless an earlier one is still to come.
+    pub(crate) fn note(&self, due: Option<Timestamp>, now: Timestamp) {
+        let Some(due) = due else { return };
+        self.0.send_if_modified(|next| {
+            let is_earlier = next.is_none_or(|next| due < next || next <= now);
+            if is_earlier {
+                *next = Some(due);
+            }
+            is_earlier
+        });
+    }
+}
+
+/// Waits for the next look at what is due: at regular intervals, and earlier if something is due
+/// before.
+pub(crate) struct NextLook {
+    noted: watch::Receiver<Option<Timestamp>>,
+    /// Interval where nothing is known to be due.
+    every: Duration,
+    /// Interval while something that is due stays so.
+    again_after: Duration,
+    at: Instant,
+}
+
+impl NextLook {
+    /// Begins with a look at once.
+    pub(crate) fn now(shared: &Shared, usual: Duration) -> Self {
+        let noted = shared.ask_alarm.0.subscribe();
+        Self { noted, every: shared.limits.every(usual), again_after: usual, at: Instant::now() }
+    }
+
+    pub(crate) fn is_due(&self) -> bool {
+        Instant::now() >= self.at
+    }
+
+    /// Decides when to look again.
+    pub(crate) async fn plan(&mut self, shared: &Shared) {
+        self.at = Instant::now() + self.every;
+        // the store may not have it yet
+        let noted = *self.noted.borrow_and_update();
+        let now = shared.clock.now();
+        noted.into_iter().filter(|due| *due > now).for_each(|due| self.bring_forward(due, now));
+        match self.first_due(shared).await {
+            Ok(Some(due)) => self.bring_forward(due, shared.clock.now()),
+            Ok(None) => {}
+            Err(_) => self.at = Instant::now() + self.again_after,
+        }
+    }
+
+    /// Returns what is due first within the interval.
+    async fn first_due(&self, shared: &Shared) -> Result<Option<Timestamp>, Unavailable> {
+        let every = u64::try_from(self.every.as_millis()).unwrap_or(u64::MAX);
+        let until = shared.clock.now().plus_ms(every);
+        let first = shared.store.due_asks(until, None, 1).await?.asks.into_iter().next();
+        Ok(first.and_then(|ask| ask.next_due(&ask.rules)))
+    }
+
+    fn bring_forward(&mut self, due: Timestamp, now: Timestamp) {
+        let pause =
+            if due > now { Duration::from_millis(due.ms_since(now)) } else { self.again_after };
+        self.at = self.at.min(Instant::now() + pause);
+    }
+
+    /// Waits until then.
+    pub(crate) async fn wait(&mut self, clock: &dyn Clock) {
+        loop {
+            tokio::select! {
+                () = sleep_until(self.at) => return,
+                noted = self.noted.changed() => match noted {
+                    Ok(()) => {
+                        let due = *self.noted.borrow_and_update();
+                        due.into_iter().for_each(|due| self.bring_forward(due, clock.now()));
+                    }
+                    // the runtime is gone
+                    Err(_) => return,
+                },
+            }
+        }
+    }
+}
