@@ -1,7 +1,16 @@
 //! Conformance suite of stores: each adapter runs it over new stores.
 //!
-//! Panics with the name of the violated rule. Waits for acknowledgements only, so it runs on any
-//! executor and needs no clock.
+//! Panics with the name of the violated rule, also if the store does not answer. Waits for
+//! acknowledgements only, so it runs on any executor.
+
+/// Checks a rule over a new store, or the stores of several processes.
+macro_rules! rule {
+    ($rule:path, $over:expr) => {
+        // boxed: many rules in one future would overflow the stack of a test
+        $crate::ports::conformance::in_time::in_time(stringify!($rule), Box::pin($rule($over)))
+            .await
+    };
+}
 
 mod asks;
 mod bench;
@@ -12,6 +21,7 @@ mod counts;
 mod executions;
 mod forgetting;
 mod generations;
+mod in_time;
 mod lists;
 mod logs;
 mod members;
@@ -33,30 +43,29 @@ pub use members::{NewMember, run_over_members};
 /// Runs every rule, each over a new store.
 pub async fn run<S: Store + 'static>(fresh: impl AsyncFn() -> Arc<S>) {
     let bench = async || Bench::new(fresh().await);
-    executions::creation_and_continuation(bench().await).await;
-    executions::every_column_comes_back(bench().await).await;
-    executions::refusals_store_nothing(bench().await).await;
-    executions::appends_follow_the_newest_revision(bench().await).await;
-    executions::snapshots_shorten_the_facts_that_load_returns(bench().await).await;
-    executions::snapshots_of_an_older_revision_are_ignored(bench().await).await;
-    executions::facts_are_paged(bench().await).await;
-    executions::portions_return_every_fact_once(bench().await).await;
-    executions::facts_without_events_keep_their_place(bench().await).await;
-    executions::large_facts_survive_changes_of_the_row(bench().await).await;
-    lists::lists_are_filtered_and_paged(bench().await).await;
-    slots::running_executions_are_listed_by_slot(bench().await).await;
-    slots::timers_are_listed_by_slot(bench().await).await;
-    lists::running_executions_are_listed(bench().await).await;
+    rule!(executions::creation_and_continuation, bench().await);
+    rule!(executions::every_column_comes_back, bench().await);
+    rule!(executions::refusals_store_nothing, bench().await);
+    rule!(executions::appends_follow_the_newest_revision, bench().await);
+    rule!(executions::snapshots_shorten_the_facts_that_load_returns, bench().await);
+    rule!(executions::snapshots_of_an_older_revision_are_ignored, bench().await);
+    rule!(executions::facts_are_paged, bench().await);
+    rule!(executions::portions_return_every_fact_once, bench().await);
+    rule!(executions::facts_without_events_keep_their_place, bench().await);
+    rule!(executions::large_facts_survive_changes_of_the_row, bench().await);
+    rule!(lists::lists_are_filtered_and_paged, bench().await);
+    rule!(slots::running_executions_are_listed_by_slot, bench().await);
+    rule!(slots::timers_are_listed_by_slot, bench().await);
+    rule!(lists::running_executions_are_listed, bench().await);
     Box::pin(counts::run(&bench)).await;
     Box::pin(asks::run(&bench)).await;
     Box::pin(calls::run(&bench)).await;
-    timers::timers_are_armed_moved_and_disarmed(bench().await).await;
-    timers::timers_of_one_time_have_an_order(bench().await).await;
-    timers::an_end_drops_timers_of_nodes(bench().await).await;
-    timers::idempotency_keys_are_taken_until_they_expire(bench().await).await;
-    timers::definitions_are_put_once(bench().await).await;
-    timers::facts_are_published_before_they_are_acknowledged(bench().await).await;
-    // boxed: many rules in one future would overflow the stack of a test
+    rule!(timers::timers_are_armed_moved_and_disarmed, bench().await);
+    rule!(timers::timers_of_one_time_have_an_order, bench().await);
+    rule!(timers::an_end_drops_timers_of_nodes, bench().await);
+    rule!(timers::idempotency_keys_are_taken_until_they_expire, bench().await);
+    rule!(timers::definitions_are_put_once, bench().await);
+    rule!(timers::facts_are_published_before_they_are_acknowledged, bench().await);
     Box::pin(generations::run(&bench)).await;
     Box::pin(continuations::run(&bench)).await;
     Box::pin(conversations::run(&bench)).await;
@@ -64,16 +73,16 @@ pub async fn run<S: Store + 'static>(fresh: impl AsyncFn() -> Arc<S>) {
     Box::pin(traces::run(&bench)).await;
     Box::pin(logs::run(&bench)).await;
     Box::pin(retention::run(&bench)).await;
-    Box::pin(forgetting::facts_and_history_of_a_user_are_erased(bench().await)).await;
-    Box::pin(forgetting::deeply_nested_facts_of_a_user_are_erased(bench().await)).await;
+    rule!(forgetting::facts_and_history_of_a_user_are_erased, bench().await);
+    rule!(forgetting::deeply_nested_facts_of_a_user_are_erased, bench().await);
 }
 
 /// Runs the rules of a persistent store; `open` opens the same store each time, after the previous
 /// one was closed. Does not apply to stores in memory.
 pub async fn run_over_restarts<S: Store + 'static>(open: impl AsyncFn() -> Arc<S>) {
     let open = async || Bench::new(open().await);
-    reopening::acknowledged_writes_survive_reopening(&open).await;
-    reopening::a_closed_store_rejects_writes(&open).await;
+    rule!(reopening::acknowledged_writes_survive_reopening, &open);
+    rule!(reopening::a_closed_store_rejects_writes, &open);
 }
 
 async fn read<T>(reading: Read<'_, T>) -> T {

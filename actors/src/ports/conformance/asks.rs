@@ -13,11 +13,11 @@ use crate::ports::store::{
 };
 
 pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
-    asks_open_and_close_with_the_facts(bench().await).await;
-    open_asks_are_listed_by_deadline(bench().await).await;
-    asks_are_filtered(bench().await).await;
-    asks_are_deleted_with_their_execution(bench().await).await;
-    asks_of_older_versions_are_filled_in(bench().await).await;
+    rule!(asks_open_and_close_with_the_facts, bench().await);
+    rule!(open_asks_are_listed_by_deadline, bench().await);
+    rule!(asks_are_filtered, bench().await);
+    rule!(asks_are_deleted_with_their_execution, bench().await);
+    rule!(asks_of_older_versions_are_filled_in, bench().await);
 }
 
 pub(super) fn ask(id: &str, opened: i64, deadline: Option<i64>) -> NewAsk {

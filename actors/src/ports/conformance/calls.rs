@@ -19,15 +19,15 @@ use crate::ports::store::{
 };
 
 pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
-    asks_open_and_close_with_the_generation(bench().await).await;
-    asks_name_the_step_that_asked_the_agent(bench().await).await;
-    details_and_answers_come_back(bench().await).await;
-    asks_are_due_in_order_until_they_close(bench().await).await;
-    open_asks_are_counted(bench().await).await;
-    an_ask_is_revised_at_its_revision(bench().await).await;
-    asks_are_filtered_by_agent_assignment_and_claim(bench().await).await;
-    a_user_is_removed_from_claims_and_answers(bench().await).await;
-    a_user_is_removed_from_assignments(bench().await).await;
+    rule!(asks_open_and_close_with_the_generation, bench().await);
+    rule!(asks_name_the_step_that_asked_the_agent, bench().await);
+    rule!(details_and_answers_come_back, bench().await);
+    rule!(asks_are_due_in_order_until_they_close, bench().await);
+    rule!(open_asks_are_counted, bench().await);
+    rule!(an_ask_is_revised_at_its_revision, bench().await);
+    rule!(asks_are_filtered_by_agent_assignment_and_claim, bench().await);
+    rule!(a_user_is_removed_from_claims_and_answers, bench().await);
+    rule!(a_user_is_removed_from_assignments, bench().await);
 }
 
 /// Returns an ask of a call.

@@ -22,14 +22,14 @@ use crate::ports::store::{
 const AT_ONCE: usize = 50;
 
 pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
-    a_continuation_is_put_replaced_and_removed(bench().await).await;
-    a_generation_is_settled_at_its_revision(bench().await).await;
-    one_of_many_settles_a_generation(bench().await).await;
-    suspended_generations_of_a_conversation_are_found(bench().await).await;
-    interrupted_generations_are_adopted(bench().await).await;
-    a_restart_leaves_what_can_continue(bench().await).await;
-    asks_and_continuation_are_deleted_with_their_generation(bench().await).await;
-    generations_of_steps_stay_without_their_forgotten_user(bench().await).await;
+    rule!(a_continuation_is_put_replaced_and_removed, bench().await);
+    rule!(a_generation_is_settled_at_its_revision, bench().await);
+    rule!(one_of_many_settles_a_generation, bench().await);
+    rule!(suspended_generations_of_a_conversation_are_found, bench().await);
+    rule!(interrupted_generations_are_adopted, bench().await);
+    rule!(a_restart_leaves_what_can_continue, bench().await);
+    rule!(asks_and_continuation_are_deleted_with_their_generation, bench().await);
+    rule!(generations_of_steps_stay_without_their_forgotten_user, bench().await);
 }
 
 pub(super) fn with_continuation(record: &GenerationRecord, body: &str) -> GenerationWrite {

@@ -15,16 +15,16 @@ use crate::ports::store::{
 };
 
 pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
-    messages_come_with_their_generation(bench().await).await;
-    changed_messages_keep_their_position(bench().await).await;
-    messages_after_one_can_be_deleted(bench().await).await;
-    messages_are_paged(bench().await).await;
-    approved_tools_belong_to_a_conversation(bench().await).await;
-    all_kinds_of_parts_are_stored(bench().await).await;
-    owners_are_apart(bench().await).await;
-    a_conversation_is_created_once(bench().await).await;
-    a_patch_changes_only_its_fields(bench().await).await;
-    lists_are_filtered_and_paged(bench().await).await;
+    rule!(messages_come_with_their_generation, bench().await);
+    rule!(changed_messages_keep_their_position, bench().await);
+    rule!(messages_after_one_can_be_deleted, bench().await);
+    rule!(messages_are_paged, bench().await);
+    rule!(approved_tools_belong_to_a_conversation, bench().await);
+    rule!(all_kinds_of_parts_are_stored, bench().await);
+    rule!(owners_are_apart, bench().await);
+    rule!(a_conversation_is_created_once, bench().await);
+    rule!(a_patch_changes_only_its_fields, bench().await);
+    rule!(lists_are_filtered_and_paged, bench().await);
 }
 
 /// Returns the key of a conversation of the agent `clerk`.

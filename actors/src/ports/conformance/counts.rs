@@ -8,8 +8,8 @@ use crate::domain::time::Timestamp;
 use crate::ports::store::{AppendError, CountsOfUser, ExecutionCount, Status};
 
 pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
-    counts_follow_every_change(bench().await).await;
-    counts_of_a_user_are_bounded(bench().await).await;
+    rule!(counts_follow_every_change, bench().await);
+    rule!(counts_of_a_user_are_bounded, bench().await);
 }
 
 fn shown(counts: Vec<ExecutionCount>) -> Vec<String> {

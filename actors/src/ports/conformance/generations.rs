@@ -17,15 +17,15 @@ use crate::ports::store::{
 };
 
 pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
-    a_record_is_stored_whole(bench().await).await;
-    a_later_record_replaces_an_earlier_one(bench().await).await;
-    a_later_step_replaces_an_earlier_one(bench().await).await;
-    steps_of_a_first_record_can_be_changed(bench().await).await;
-    a_restarted_run_has_no_old_steps(bench().await).await;
-    the_history_is_in_the_order_of_first_records(bench().await).await;
-    agents_are_apart(bench().await).await;
-    generations_of_a_user_are_counted_and_paged(bench().await).await;
-    a_restart_interrupts_generations_without_a_step(bench().await).await;
+    rule!(a_record_is_stored_whole, bench().await);
+    rule!(a_later_record_replaces_an_earlier_one, bench().await);
+    rule!(a_later_step_replaces_an_earlier_one, bench().await);
+    rule!(steps_of_a_first_record_can_be_changed, bench().await);
+    rule!(a_restarted_run_has_no_old_steps, bench().await);
+    rule!(the_history_is_in_the_order_of_first_records, bench().await);
+    rule!(agents_are_apart, bench().await);
+    rule!(generations_of_a_user_are_counted_and_paged, bench().await);
+    rule!(a_restart_interrupts_generations_without_a_step, bench().await);
 }
 
 /// Returns a working generation of the agent `clerk`.

@@ -13,10 +13,10 @@ use crate::ports::store::{LogFilter, LogPage};
 use crate::visibility::Visibility;
 
 pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
-    records_are_stored_whole(bench().await).await;
-    records_are_filtered_and_paged(bench().await).await;
-    the_oldest_are_pruned(bench().await).await;
-    records_about_a_user_are_forgotten(bench().await).await;
+    rule!(records_are_stored_whole, bench().await);
+    rule!(records_are_filtered_and_paged, bench().await);
+    rule!(the_oldest_are_pruned, bench().await);
+    rule!(records_about_a_user_are_forgotten, bench().await);
 }
 
 fn plain(number: i64) -> LogRecord {

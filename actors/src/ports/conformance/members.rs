@@ -39,21 +39,21 @@ pub async fn run_over_members(fresh: impl AsyncFn(usize) -> Vec<NewMember>) {
         assert_eq!(read(one.members.claim(&slots)).await, slots);
         (one, two)
     };
-    Box::pin(slots_are_claimed_once(processes(fresh(3).await))).await;
-    Box::pin(free_slots_alone_are_claimed(shared().await)).await;
-    Box::pin(beats_grow(shared().await)).await;
-    Box::pin(appends_outside_of_own_slots_are_lost(with(&[1]).await)).await;
-    Box::pin(a_member_that_beats_again_is_not_fenced(with(&[1]).await)).await;
-    Box::pin(a_fenced_member_stores_nothing(with(&[1, 2]).await)).await;
-    Box::pin(a_fenced_member_changes_no_owners(with(&[1]).await)).await;
-    Box::pin(a_taker_continues_where_the_fenced_one_stopped(with(&[1, 2]).await)).await;
-    Box::pin(given_slots_belong_to_the_taker(with(&[1, 2]).await)).await;
-    Box::pin(slots_are_given_to_active_members_only(with(&[1, 2]).await)).await;
-    Box::pin(a_leaving_member_is_shown_and_takes_nothing(with(&[1]).await)).await;
-    Box::pin(a_member_that_closes_frees_its_slots(with(&[1, 2]).await)).await;
-    Box::pin(generations_of_gone_members_are_interrupted(shared().await)).await;
-    Box::pin(one_of_two_members_adopts_a_generation(processes(fresh(3).await))).await;
-    Box::pin(a_fenced_member_settles_nothing(shared().await)).await;
+    rule!(slots_are_claimed_once, processes(fresh(3).await));
+    rule!(free_slots_alone_are_claimed, shared().await);
+    rule!(beats_grow, shared().await);
+    rule!(appends_outside_of_own_slots_are_lost, with(&[1]).await);
+    rule!(a_member_that_beats_again_is_not_fenced, with(&[1]).await);
+    rule!(a_fenced_member_stores_nothing, with(&[1, 2]).await);
+    rule!(a_fenced_member_changes_no_owners, with(&[1]).await);
+    rule!(a_taker_continues_where_the_fenced_one_stopped, with(&[1, 2]).await);
+    rule!(given_slots_belong_to_the_taker, with(&[1, 2]).await);
+    rule!(slots_are_given_to_active_members_only, with(&[1, 2]).await);
+    rule!(a_leaving_member_is_shown_and_takes_nothing, with(&[1]).await);
+    rule!(a_member_that_closes_frees_its_slots, with(&[1, 2]).await);
+    rule!(generations_of_gone_members_are_interrupted, shared().await);
+    rule!(one_of_two_members_adopts_a_generation, processes(fresh(3).await));
+    rule!(a_fenced_member_settles_nothing, shared().await);
 }
 
 /// A member under test.

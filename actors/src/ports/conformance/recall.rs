@@ -15,14 +15,14 @@ use crate::ports::store::{
 };
 
 pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
-    texts_are_found(bench().await).await;
-    the_last_recorded_message_is_found_first(bench().await).await;
-    a_search_is_bounded(bench().await).await;
-    changed_and_deleted_messages_are_not_found(bench().await).await;
-    a_conversation_is_copied(bench().await).await;
-    deleted_conversations_are_gone(bench().await).await;
-    all_data_of_a_user_is_deleted(bench().await).await;
-    a_history_with_holes_is_counted_and_paged(bench().await).await;
+    rule!(texts_are_found, bench().await);
+    rule!(the_last_recorded_message_is_found_first, bench().await);
+    rule!(a_search_is_bounded, bench().await);
+    rule!(changed_and_deleted_messages_are_not_found, bench().await);
+    rule!(a_conversation_is_copied, bench().await);
+    rule!(deleted_conversations_are_gone, bench().await);
+    rule!(all_data_of_a_user_is_deleted, bench().await);
+    rule!(a_history_with_holes_is_counted_and_paged, bench().await);
 }
 
 /// Searches messages of the agent `clerk`; returns their ids.

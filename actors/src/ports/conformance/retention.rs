@@ -15,11 +15,11 @@ use crate::ports::store::{
 };
 
 pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
-    ended_executions_are_found_in_bounded_searches(bench().await).await;
-    children_wait_for_their_parents(bench().await).await;
-    an_execution_is_deleted_whole(bench().await).await;
-    executions_that_have_not_ended_are_kept(bench().await).await;
-    old_generations_are_deleted_and_pages_move_up(bench().await).await;
+    rule!(ended_executions_are_found_in_bounded_searches, bench().await);
+    rule!(children_wait_for_their_parents, bench().await);
+    rule!(an_execution_is_deleted_whole, bench().await);
+    rule!(executions_that_have_not_ended_are_kept, bench().await);
+    rule!(old_generations_are_deleted_and_pages_move_up, bench().await);
 }
 
 /// Creates an execution that was created and ended at these times.

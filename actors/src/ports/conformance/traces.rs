@@ -17,14 +17,14 @@ use crate::ports::store::{
 use crate::visibility::Visibility;
 
 pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
-    traces_are_stored_unchanged(bench().await).await;
-    roots_are_filtered_and_paged(bench().await).await;
-    paging_is_stable_while_roots_are_added(bench().await).await;
-    a_trace_contains_all_its_executions_and_generations(bench().await).await;
-    one_traceparent_may_start_several_roots(bench().await).await;
-    the_size_of_a_trace_is_bounded(bench().await).await;
-    unmatched_content_does_not_count_against_the_limit(bench().await).await;
-    traces_are_found_by_row(bench().await).await;
+    rule!(traces_are_stored_unchanged, bench().await);
+    rule!(roots_are_filtered_and_paged, bench().await);
+    rule!(paging_is_stable_while_roots_are_added, bench().await);
+    rule!(a_trace_contains_all_its_executions_and_generations, bench().await);
+    rule!(one_traceparent_may_start_several_roots, bench().await);
+    rule!(the_size_of_a_trace_is_bounded, bench().await);
+    rule!(unmatched_content_does_not_count_against_the_limit, bench().await);
+    rule!(traces_are_found_by_row, bench().await);
 }
 
 fn uuid(number: u32) -> String {
