@@ -298,7 +298,10 @@ impl<'c> Play<'c> {
     }
 }
 
-/// Returns true if only an answer can continue it, and no deadline ends the wait.
+/// Returns true if only an answer can continue it, and no deadline ends the wait. Without an ask, the
+/// runtime is about to continue it.
 fn waits_for_ever(state: &ExecutionState, open: &[Ask]) -> bool {
-    state.status == Status::Suspended && open.iter().all(|ask| ask.deadline.is_none())
+    state.status == Status::Suspended
+        && !open.is_empty()
+        && open.iter().all(|ask| ask.deadline.is_none())
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::builder::{Block, Compensation, Retry, Step, Suspend, Workflow};
+use crate::builder::{Block, Compensation, Retry, Scope, Step, Suspend, Workflow};
 use crate::config::Config;
 use crate::greenroom::Problems;
 use crate::model::ToolCall;
@@ -93,6 +93,28 @@ fn deadlines_of_calls_are_punctual() {
     assert_eq!(problems_of(&case, server), [""; 0]);
 }
 
+/// A kill may replace the ask of a call by another one, which gets the answer then.
+#[test]
+fn approvals_are_answered_over_kills() {
+    let text = "[models.m]\nprovider = \"rehearsal\"\n\
+                rules = [{ when = \"not tool_results\", tool_call = { name = \"pay\" } }, \
+                { reply = \"paid\" }]\n\
+                [agents.a]\nmodel = \"m\"\ninstructions = \"i\"\ntools = [\"pay\"]\n\
+                [tools.pay]\nkind = \"workflow\"\nworkflow = \"pay\"\ndescription = \"Pays\"\n\
+                approval = true\n\
+                [workflows.pay]\n[[workflows.pay.steps]]\nid = \"a\"\nmap = \"1\"\n\
+                [workflows.w]\n[[workflows.w.steps]]\nid = \"think\"\ntype = \"andAgent\"\n\
+                agent = \"a\"\n";
+    let server = || Greenroom::over(Config::parse(text, "c.toml").unwrap());
+    let case = Case::new("w")
+        .mock_tool("pay", Mock::output(1))
+        .answer("pay", HOUR, &json!({ "approved": true }))
+        .expect("result.text == 'paid'")
+        .crash_everywhere();
+    let outcome = run(case.run(server)).unwrap();
+    assert!(outcome.kills > 4, "{outcome:?}");
+}
+
 #[test]
 fn the_context_is_that_of_the_caller() {
     let flow = Workflow::new("w").step(Step::map("a", json!("context.tenant")));
@@ -176,6 +198,37 @@ fn steps_of_children_are_called_once() {
     assert_eq!(problems_of(&case, &server), [""; 0]);
     let found = problems_of(&case.mock_step_of("child", "pack", pack), &server);
     assert!(found.iter().any(|it| it.contains("is called 2 times with the key")), "{found:?}");
+}
+
+/// What closures computed is recorded: a restart does not compute it again.
+#[test]
+fn killed_runs_with_closures_end_like_any_other() {
+    let computed = Arc::new(Mutex::new(0));
+    let counted = Arc::clone(&computed);
+    let line = Block::new("line").step(Step::run("pack", "pack"));
+    let lines = Step::for_each(
+        "lines",
+        move |cx: &Scope| {
+            *counted.lock().unwrap() += 1;
+            cx.input::<Vec<u32>>()
+        },
+        line,
+    );
+    let asked = Suspend::when(|cx: &Scope| Ok(cx.data::<Vec<String>>()?.len() > 1));
+    let check = Step::map("check", json!("resume")).suspend(asked);
+    let flow = Workflow::new("parcels").step(lines).step(check);
+    let server = move || Greenroom::new().workflow(flow.clone());
+    let case = Case::new("parcels")
+        .input(&[1, 2, 3])
+        .mock_step("pack", Mock::output("packed"))
+        .answer("check", HOUR, &json!("fine"))
+        .expect("result == 'fine'")
+        .expect_took(HOUR)
+        .crash_everywhere();
+    let outcome = run(case.run(server)).unwrap();
+    let runs = outcome.kills + 1;
+    let computed = *computed.lock().unwrap();
+    assert!(computed >= runs && computed <= runs + 2, "{computed} times in {runs} runs");
 }
 
 #[test]
