@@ -70,17 +70,6 @@ impl LanguageModel for Cashier {
         true
     }
 
-    fn generate(
-        &self,
-        request: ModelRequest,
-    ) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
-        async move {
-            some_time().await;
-            Ok(Self::answer(&request))
-        }
-        .boxed()
-    }
-
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
         let ModelAnswer { text, tool_calls, .. } = Self::answer(&request);
         let said = (!text.is_empty()).then_some(ModelEvent::TextDelta(text));
