@@ -3,6 +3,7 @@
 mod error;
 mod functions;
 mod parts;
+mod routes;
 mod tools;
 
 use std::any::TypeId;
