@@ -15,6 +15,8 @@
 //! | `andSleep`, `andSleepUntil` | [`Step::sleep`], [`Step::sleep_until`] |
 //! | `suspend`, `retry`, `timeout`, `on_error` | [`Step::suspend`], [`Step::retry`], [`Step::timeout`], [`Step::on_error`] |
 //! | `compensate`, `compensate_on_cancel` | [`Step::compensate`], [`Workflow::compensate_on_cancel`] |
+//! | `[tools.*]` | [`Tool`] |
+//! | `[[routes]]` | [`Route`] |
 //! | `retention` | [`Workflow::retention`], [`Workflow::keep_forever`] |
 //!
 //! ```
@@ -40,9 +42,11 @@ mod closure;
 mod code;
 mod compensation;
 mod policy;
+mod route;
 mod step;
 #[cfg(test)]
 mod tests;
+mod tool;
 
 use std::time::Duration;
 
@@ -53,12 +57,17 @@ use serde_json::Value;
 
 pub use greenroom_actors::domain::definition::{HttpMethod, OnError, Projection};
 
+pub use crate::config::{AgentAnswer, WorkflowAnswer};
+
 pub use self::agent::Agent;
 pub use self::body::{Command, Http, command, http, map, run, tool};
 pub use self::closure::{Computation, Computed, Condition, Given, Scope, Written};
 pub use self::compensation::Compensation;
 pub use self::policy::{Retry, Suspend};
+pub use self::route::{Route, RouteAnswer};
 pub use self::step::Step;
+pub use self::tool::Tool;
+pub(crate) use self::tool::{Checked, Made};
 
 use crate::config::workflows::suggestion;
 

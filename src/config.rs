@@ -51,7 +51,7 @@ mod variables;
 pub(crate) mod workflow_tests;
 pub(crate) mod workflows;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,11 +91,10 @@ pub(crate) use self::store::NO_REPLICAS;
 pub use self::store::{Durability, PasswordSource, StoreConfig, StoreUrl, StoreUrlError};
 pub use self::system::SystemConfig;
 pub use self::telemetry::{ConfiguredHeader, Exports, TelemetryConfig};
-pub(crate) use self::texts::remark_at;
 pub use self::tools::{ToolConfig, ToolKind};
 pub use self::updates::UpdatesConfig;
 
-pub(crate) use self::entry::milliseconds;
+pub(crate) use self::entry::{duration_problem, milliseconds};
 
 use self::models::RuleCall;
 use self::programs::Program;
@@ -174,6 +173,10 @@ pub struct Config {
     written: toml::Table,
     /// Retention of workflows that was set from Rust code.
     coded_retention: HashMap<String, Option<Duration>>,
+    /// Names of tools that Rust code added.
+    coded_tools: BTreeSet<String>,
+    /// Routes that Rust code added, which are among the others too.
+    coded_routes: Vec<RouteConfig>,
     /// The path of the file; `None` for a text.
     pub(crate) path: Option<PathBuf>,
     /// Files that were read.
@@ -282,6 +285,11 @@ impl Config {
         self.environment = started.environment;
         self.coded_retention.clone_from(&started.coded_retention);
         self.retention.workflows.extend(started.coded_retention.clone());
+        for (name, tool) in started.coded_tools() {
+            self.add_tool(name, tool.clone());
+        }
+        self.coded_routes.clone_from(&started.coded_routes);
+        self.routes.extend(started.coded_routes.iter().cloned());
         if let Some(spot) = started.host_spot.as_ref().filter(|spot| spot.line == 0) {
             self.host_spot = Some(spot.clone());
             self.server.host.clone_from(&started.server.host);

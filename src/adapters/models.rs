@@ -28,13 +28,9 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use greenroom_actors::domain::trace::Trace;
-use greenroom_actors::ports::model::{
-    LanguageModel, ModelAnswer, ModelError, ModelEvent, ModelRequest, Served,
-};
+use greenroom_actors::ports::model::{LanguageModel, ModelError, ModelEvent, ModelRequest, Served};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 
@@ -44,7 +40,7 @@ pub use self::retry::RetryPolicy;
 pub use self::retrying::RetryingModel;
 
 use self::answer::Answer;
-use self::exchange::{Exchange, State, collected};
+use self::exchange::{Exchange, State};
 use self::failure::Failures;
 use self::merge::merge_options;
 use self::names::ToolNames;
@@ -187,13 +183,6 @@ impl LanguageModel for ProviderModel {
 
     fn expected(&self) -> Served {
         self.endpoint.served.clone()
-    }
-
-    fn generate(
-        &self,
-        request: ModelRequest,
-    ) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
-        collected(self.stream(request)).boxed()
     }
 
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {

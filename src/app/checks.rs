@@ -9,6 +9,7 @@ use greenroom_actors::domain::plan::Callee;
 #[cfg(feature = "postgres")]
 use super::cluster;
 use super::{Registered, Variables, access, check};
+use crate::config::tools::check_workflows;
 use crate::config::workflows::{StepArguments, named};
 use crate::config::{Config, ConfigProblem, Names, programs, steps};
 
@@ -50,6 +51,9 @@ pub(crate) fn problems(config: &Config, registered: &Registered) -> Vec<String> 
     rest.extend(secrets.filter_map(|secret| secret.check(&environment)));
     rest.extend(check(config, registered));
     rest.extend(misfits(config, registered));
+    rest.extend(tools(config, registered, known));
+    let routes = config.coded_routes().iter().filter_map(|route| route.reference());
+    rest.extend(routes.filter_map(|it| it.check(known[0], known[1])));
     let plans = registered.registry.workflows.values();
     let references = plans.flat_map(|plan| named(plan));
     rest.extend(references.filter_map(|it| it.check(known[0], known[1])));
@@ -71,6 +75,19 @@ pub(crate) fn warnings(config: &Config, registered: &Registered) -> Vec<ConfigPr
     warnings.extend(agents.filter(|problem| !problem.is_error()));
     warnings.extend(access::open_answers(config, registered));
     warnings
+}
+
+/// Returns the problems of tools with Rust code on either side.
+fn tools(config: &Config, registered: &Registered, known: [&Names; 2]) -> Vec<ConfigProblem> {
+    let coded = || config.coded_tools().map(|(_, tool)| tool);
+    let missing = coded().filter_map(|it| it.reference()?.check(known[0], known[1]));
+    let environment = |name: &str| Variables::of(config).found(name);
+    let secrets = coded().flat_map(steps::tool_secrets);
+    let secrets = secrets.filter_map(|secret| secret.check(&environment));
+    let workflows = &registered.registry.workflows;
+    let inputs =
+        check_workflows(config, |id| workflows.get(id).or_else(|| config.workflows.get(id)));
+    missing.chain(secrets).chain(inputs).collect()
 }
 
 /// Returns mismatches between arguments of steps and schemas, where Rust code is on either side.

@@ -121,9 +121,11 @@ impl Reloading {
     ) -> std::io::Result<Option<Self>> {
         let Some(path) = config.path.clone().filter(|path| path.is_file()) else { return Ok(None) };
         let (started, registered) = (Arc::new(config), Arc::new(registered));
+        let mut names = checks::names(&registered);
+        names.tools.extend(started.coded_tools().map(|(name, _)| name.clone()));
         let files = ConfigFiles {
             path,
-            names: checks::names(&registered),
+            names,
             registered: Arc::clone(&registered),
             started: Arc::clone(&started),
         };

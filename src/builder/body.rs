@@ -48,7 +48,7 @@ pub fn tool(name: impl Into<String>) -> Body {
 
 /// A call of another server.
 #[derive(Debug, Clone)]
-pub struct Http(HttpBody);
+pub struct Http(pub(super) HttpBody);
 
 impl Http {
     /// Creates a call. The URL is a template; a value in it is escaped and stays one part of the
@@ -94,7 +94,7 @@ impl Http {
 
 /// A run of a program, without a shell.
 #[derive(Debug, Clone)]
-pub struct Command(CommandBody);
+pub struct Command(pub(super) CommandBody);
 
 impl Command {
     /// Creates a call of a program: a path, or a name in `PATH`.

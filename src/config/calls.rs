@@ -12,8 +12,8 @@ use super::section::Section;
 use crate::adapters::tools::http::is_header_text;
 
 /// Bounds of `memory_bytes_max`; with less than 1 MiB no program starts.
-pub(super) const MEMORY_BYTES: RangeInclusive<i64> = 1 << 20..=1 << 40;
-pub(super) const OUTPUT_BYTES: RangeInclusive<i64> = 1..=1 << 30;
+pub(crate) const MEMORY_BYTES: RangeInclusive<i64> = 1 << 20..=1 << 40;
+pub(crate) const OUTPUT_BYTES: RangeInclusive<i64> = 1..=1 << 30;
 
 pub(super) const NOT_FOR_HEADERS: &str =
     "contains a line break or another character that is not allowed in a header";

@@ -137,7 +137,10 @@ impl<'a> Entry<'a> {
     /// Reads a duration of at least a millisecond.
     pub(crate) fn duration(&self) -> Option<Duration> {
         let duration = self.pause()?;
-        if duration.is_zero() { self.refuse("must be longer than 0ms") } else { Some(duration) }
+        match duration_problem(duration) {
+            Some(problem) => self.refuse(problem),
+            None => Some(duration),
+        }
     }
 
     /// Reads a duration that may be zero.
@@ -147,13 +150,10 @@ impl<'a> Entry<'a> {
         let Ok(duration) = humantime::parse_duration(text) else {
             return self.refuse(format!("must be {EXPECTED}"));
         };
-        if duration > DURATION_MAX {
-            return self.refuse("must be at most 3650 days");
+        match pause_problem(duration) {
+            Some(problem) => self.refuse(problem),
+            None => Some(duration),
         }
-        if duration.subsec_nanos() % 1_000_000 != 0 {
-            return self.refuse("must be whole milliseconds");
-        }
-        Some(duration)
     }
 
     /// Reads a duration of at least a millisecond, in milliseconds.
@@ -230,6 +230,20 @@ impl<'a> Entry<'a> {
             }
         }
     }
+}
+
+/// Returns the problem of a duration that may be zero.
+fn pause_problem(duration: Duration) -> Option<&'static str> {
+    if duration > DURATION_MAX {
+        return Some("must be at most 3650 days");
+    }
+    let is_whole = duration.subsec_nanos().is_multiple_of(1_000_000);
+    (!is_whole).then_some("must be whole milliseconds")
+}
+
+/// Returns the problem of a duration of at least a millisecond.
+pub(crate) fn duration_problem(duration: Duration) -> Option<&'static str> {
+    if duration.is_zero() { Some("must be longer than 0ms") } else { pause_problem(duration) }
 }
 
 /// Parses an address over HTTP without credentials. Errors do not repeat the text, which may

@@ -98,7 +98,7 @@ pub(super) fn read(source: &Source, findings: &Findings, registered: Option<&Nam
     }
     declare_misplaced(&root, &mut config.declared);
     root.close();
-    for problem in tools::check_workflows(&config) {
+    for problem in tools::check_workflows(&config, |id| config.workflows.get(id)) {
         findings.report(problem);
     }
     for problem in config.check_arguments(|callee, name| config.schema_of(callee, name)) {

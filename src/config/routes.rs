@@ -1,9 +1,11 @@
 //! `[[routes]]`: added paths that lead to a workflow, an agent or files.
 
+mod coded;
 mod path;
 
 use std::path::{Path, PathBuf};
 
+pub(crate) use self::coded::Destination;
 pub(crate) use self::path::path_problem;
 
 use super::entry::{Entry, only_one_of};
@@ -69,6 +71,16 @@ pub enum AgentAnswer {
 }
 
 impl RouteConfig {
+    /// Returns the reference to the definition that it leads to.
+    pub(crate) fn reference(&self) -> Option<Reference> {
+        let (kind, key, id) = match &self.target {
+            RouteTarget::Workflow { id, .. } => (NameKind::Workflow, "workflow", id),
+            RouteTarget::Agent { id, .. } => (NameKind::Agent, "agent", id),
+            RouteTarget::File(_) | RouteTarget::Folder(_) => return None,
+        };
+        Some(Reference::new(kind, id, Spot { key: key.to_owned(), ..self.spot.clone() }))
+    }
+
     /// Returns an error about the path.
     pub(crate) fn refuse(&self, message: impl Into<String>) -> ConfigProblem {
         self.spot.error(message)
@@ -102,7 +114,7 @@ pub(crate) fn read(
     section.close();
     let (path, entry) = path?;
     let target = target?;
-    check_segments(&path, &entry, &target);
+    segment_problems(&path, &target).for_each(|problem| entry.place.refuse(problem));
     Some(RouteConfig { path, target, summary, spot: entry.place.spot() })
 }
 
@@ -131,27 +143,23 @@ fn check_method(entry: &Entry<'_>, target: &str) {
     }
 }
 
-/// Refuses variable segments, which no target reads, except the `*` of a folder.
-fn check_segments(path: &str, entry: &Entry<'_>, target: &RouteTarget) {
-    if path.contains("/:") {
-        entry.place.refuse("must not have `:name` segments: no target reads them");
-    }
+/// Returns the problems of segments: no target reads variable ones, except the `*` of a folder.
+fn segment_problems(path: &str, target: &RouteTarget) -> impl Iterator<Item = &'static str> {
+    let variable =
+        path.contains("/:").then_some("must not have `:name` segments: no target reads them");
     let is_folder_path = path.ends_with("/*");
-    match target {
+    let tail = match target {
         RouteTarget::Workflow { .. } | RouteTarget::Agent { .. } if is_folder_path => {
-            entry.place.refuse("may end in `/*` only if `static` is a folder");
+            Some("may end in `/*` only if `static` is a folder")
         }
-        RouteTarget::File(_) if is_folder_path => {
-            entry.place.refuse("ends in `/*`, but `static` is a file");
-        }
-        RouteTarget::Folder(_) if !is_folder_path => {
-            entry.place.refuse("must end in `/*`: `static` is a folder");
-        }
+        RouteTarget::File(_) if is_folder_path => Some("ends in `/*`, but `static` is a file"),
+        RouteTarget::Folder(_) if !is_folder_path => Some("must end in `/*`: `static` is a folder"),
         RouteTarget::Workflow { .. }
         | RouteTarget::Agent { .. }
         | RouteTarget::File(_)
-        | RouteTarget::Folder(_) => {}
-    }
+        | RouteTarget::Folder(_) => None,
+    };
+    variable.into_iter().chain(tail)
 }
 
 fn workflow(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<RouteTarget> {
@@ -180,20 +188,39 @@ fn files(section: &Section<'_>, base: &Path, path: Option<&str>) -> Option<Route
     let entry = section.get("static")?;
     let written = entry.filled_text()?;
     let place = base.join(&written);
+    let file = entry.place.spot().file;
+    if let Some(problem) = exposed(&place, base, Path::new(&*file)) {
+        entry.place.refuse(problem);
+    }
+    if let Some(target) = files_at(place) {
+        return Some(target);
+    }
+    let expected = expected_at(path.unwrap_or_default());
+    entry.refuse(format!("there is no {expected} {written:?} relative to this file"))
+}
+
+/// Returns the target at a place; `None` if there is nothing.
+fn files_at(place: PathBuf) -> Option<RouteTarget> {
     if place.is_dir() {
-        if contains(&place, base) {
-            entry.place.refuse("contains the configuration, which would become public");
-        }
         return Some(RouteTarget::Folder(place));
     }
-    if place.is_file() {
-        if contains(&place, Path::new(&*entry.place.spot().file)) {
-            entry.place.refuse("is the configuration, which would become public");
-        }
-        return Some(RouteTarget::File(place));
+    place.is_file().then_some(RouteTarget::File(place))
+}
+
+/// Returns the reason if a route to this place would show the configuration, which is this file in
+/// the folder `base`.
+fn exposed(place: &Path, base: &Path, file: &Path) -> Option<&'static str> {
+    if place.is_dir() {
+        let contains = contains(place, base);
+        return contains.then_some("contains the configuration, which would become public");
     }
-    let expected = if path.is_some_and(|path| path.ends_with("/*")) { "folder" } else { "file" };
-    entry.refuse(format!("there is no {expected} {written:?} relative to this file"))
+    let is_shown = place.is_file() && contains(place, file);
+    is_shown.then_some("is the configuration, which would become public")
+}
+
+/// Returns what a route of this path can show.
+fn expected_at(path: &str) -> &'static str {
+    if path.ends_with("/*") { "folder" } else { "file" }
 }
 
 /// Returns true if a folder contains the other path, or both are the same.

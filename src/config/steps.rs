@@ -7,6 +7,7 @@ use greenroom_actors::domain::plan::{Call, Plan, Step, Work};
 use super::calls::header_secret_problem;
 use super::problem::{ConfigProblem, Spot};
 use super::programs::Program;
+use super::tools::{ToolConfig, ToolKind};
 use super::workflows::spot_in;
 
 /// Programs and secrets that steps need on this machine.
@@ -16,7 +17,7 @@ pub(crate) struct Needs {
     pub(crate) programs: Vec<Program>,
 }
 
-/// A secret that a step names.
+/// A secret that a step, or a tool of Rust code, names.
 #[derive(Debug, Clone)]
 pub(crate) struct StepSecret {
     /// Name of the environment variable.
@@ -51,6 +52,24 @@ pub(crate) fn secrets<'a>(
     plans: impl IntoIterator<Item = &'a Arc<Plan>>,
 ) -> impl Iterator<Item = StepSecret> {
     plans.into_iter().flat_map(|plan| secrets_at(plan, |keys| spot_in(plan, keys)))
+}
+
+/// Returns the secrets of a tool of Rust code.
+pub(crate) fn tool_secrets(tool: &ToolConfig) -> Vec<StepSecret> {
+    let (texts, key, is_header): (&[_], _, _) = match &tool.kind {
+        ToolKind::Http(call) => (&call.headers, "headers", true),
+        ToolKind::Command(call) => (&call.env, "env", false),
+        ToolKind::Workflow(_) | ToolKind::Agent(_) => (&[], "", false),
+    };
+    let secrets = texts.iter().flat_map(|(name, text)| {
+        let spot = Spot { key: format!("{key}.{name}"), ..tool.spot.clone() };
+        text.secrets().map(move |name| StepSecret {
+            name: name.to_owned(),
+            spot: spot.clone(),
+            is_header,
+        })
+    });
+    secrets.collect()
 }
 
 /// Returns the calls of steps and their compensations, including nested ones, each with its step.

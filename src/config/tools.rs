@@ -1,32 +1,36 @@
 //! `[tools.*]`: tools of agents.
 
 mod approval;
+mod coded;
 mod command;
 mod http;
+mod parts;
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
 use greenroom_actors::agent::tool::{ASK_USER, ToolDefinition};
 use greenroom_actors::agent::{Approval, OnCrash};
 use greenroom_actors::domain::call::{CommandCall, HttpCall};
-use greenroom_actors::domain::plan::{Plan, format_remarks};
+use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::domain::schema::Schema;
 use serde_json::{Value, json};
-use toml::de::DeValue;
+
+pub(crate) use self::parts::Parts;
+pub(crate) use super::calls::{MEMORY_BYTES, OUTPUT_BYTES};
 
 use super::Config;
-use super::entry::Entry;
 use super::names::{NameKind, Reference};
 use super::problem::{ConfigProblem, Spot};
 use super::section::{NOT_SUPPORTED, Section};
-use super::texts::{TextScope, remark_at};
+use super::texts::TextScope;
 use super::workflows::deepest;
 use crate::nearest::nearest;
 
-/// Upper bound of `concurrency`.
-const CONCURRENCY_MAX: i64 = 1_000_000;
+/// Bounds of `concurrency`.
+pub(crate) const CONCURRENCY: RangeInclusive<i64> = 1..=1_000_000;
 
 /// Longest name of a tool, in characters; providers accept no longer ones.
 const NAME_CHARS_MAX: usize = 64;
@@ -41,7 +45,7 @@ const KINDS: [&str; 4] = ["workflow", "agent", "http", "command"];
 const LATER_KINDS: [&str; 1] = ["mcp"];
 
 /// Returns the names that templates and expressions of a tool with these parameters can read.
-fn in_scope(parameters: Option<&Value>) -> TextScope {
+pub(crate) fn in_scope(parameters: Option<&Value>) -> TextScope {
     TextScope::of(&["args", "context", "user"]).with("args", parameters)
 }
 
@@ -63,7 +67,7 @@ pub struct ToolConfig {
     pub on_crash: OnCrash,
     /// The kind of the tool, with its settings.
     pub kind: ToolKind,
-    /// The place in the file, for checks that need the whole configuration.
+    /// The place in the file or in Rust code, for checks that need the whole configuration.
     pub(crate) spot: Spot,
 }
 
@@ -90,6 +94,16 @@ impl ToolConfig {
             ToolKind::Http(_) | ToolKind::Command(_) => None,
         };
         self.parameters.clone().or_else(without)
+    }
+
+    /// Returns the reference to the definition that it calls.
+    pub(crate) fn reference(&self) -> Option<Reference> {
+        let (kind, key, id) = match &self.kind {
+            ToolKind::Workflow(id) => (NameKind::Workflow, "workflow", id),
+            ToolKind::Agent(id) => (NameKind::Agent, "agent", id),
+            ToolKind::Http(_) | ToolKind::Command(_) => return None,
+        };
+        Some(Reference::new(kind, id, Spot { key: key.to_owned(), ..self.spot.clone() }))
     }
 }
 
@@ -120,11 +134,15 @@ pub(crate) fn parameters_of(plan: &Plan) -> Value {
     plan.definition.input_schema.clone().unwrap_or_else(|| json!({ "type": "object" }))
 }
 
-/// Returns errors for tools whose workflow takes an input that is not an object.
-pub(crate) fn check_workflows(config: &Config) -> Vec<ConfigProblem> {
+/// Returns errors for tools whose workflow takes an input that is not an object. `plan_of` returns
+/// a workflow by its id.
+pub(crate) fn check_workflows<'p>(
+    config: &Config,
+    plan_of: impl Fn(&str) -> Option<&'p Arc<Plan>>,
+) -> Vec<ConfigProblem> {
     let problem = |tool: &ToolConfig| {
         let ToolKind::Workflow(id) = &tool.kind else { return None };
-        let parameters = parameters_of(config.workflows.get(id)?);
+        let parameters = parameters_of(plan_of(id)?);
         let problem = parameters_problem(&parameters).filter(|_| tool.parameters.is_none())?;
         Some(tool.spot.error(format!("takes the input of workflow {id}, but {problem}")))
     };
@@ -147,12 +165,11 @@ pub(crate) fn read(
         if let Some(problem) = parameters_problem(&parameters) {
             entry.place.refuse(problem);
         }
-        warn_of_formats(&entry, &parameters);
         Some(parameters)
     });
     let timeout = section.get("timeout").and_then(|entry| entry.duration());
     let concurrency = section.get("concurrency").and_then(|entry| {
-        let count = entry.integer(1..=CONCURRENCY_MAX)?;
+        let count = entry.integer(CONCURRENCY)?;
         usize::try_from(count).ok()
     });
     let kind = section.required("kind").and_then(|entry| {
@@ -172,7 +189,11 @@ pub(crate) fn read(
     let approval = section.get("approval").and_then(|entry| approval::read(&entry, &scope));
     let on_crash = section.get("on_crash").and_then(|entry| entry.one_of(&ON_CRASH));
     // the other keys cannot be checked without a kind
-    let kind = kind_of(kind?, &section, &scope, references);
+    let spot_of = |keys: &[String]| deepest(section.place.clone(), section.table, keys).spot();
+    let report = |problem| section.place.findings.report(problem);
+    let parts = Parts { scope: &scope, spot: &spot_of, report: &report };
+    parameters.iter().for_each(|parameters| parts.warn_of_formats(parameters));
+    let kind = kind_of(kind?, &section, &parts, references);
     section.close();
     Some(ToolConfig {
         description: description?,
@@ -186,21 +207,10 @@ pub(crate) fn read(
     })
 }
 
-/// Warns of formats that arguments are not checked against.
-fn warn_of_formats(entry: &Entry<'_>, parameters: &Value) {
-    for (keys, remark) in format_remarks(parameters) {
-        let place = match entry.value {
-            DeValue::Table(table) => deepest(entry.place.clone(), table, &keys),
-            _ => entry.place.clone(),
-        };
-        place.findings.report(remark_at(remark, &place.spot()));
-    }
-}
-
 fn kind_of(
     kind: &str,
     section: &Section<'_>,
-    scope: &TextScope,
+    parts: &Parts<'_>,
     references: &mut Vec<Reference>,
 ) -> Option<ToolKind> {
     let mut named = |key, kind| section.required(key)?.reference(kind, references);
@@ -209,11 +219,11 @@ fn kind_of(
         "agent" => named("agent", NameKind::Agent).map(ToolKind::Agent),
         "command" => {
             section.required("parameters");
-            command::read(section, scope).map(ToolKind::Command)
+            command::read(section, parts).map(ToolKind::Command)
         }
         _ => {
             section.required("parameters");
-            http::read(section, scope).map(ToolKind::Http)
+            http::read(section, parts).map(ToolKind::Http)
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Checks before the start of a server with Rust code, and its registry.
 
+mod names;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -71,11 +73,13 @@ fn tools_and_agents_are_checked_before_the_start() {
         ),
         (
             with_tool(base(), "echo", json!({ "type": "string" })),
-            vec!["tool echo: arguments are an object: the schema needs type = \"object\""],
+            vec![
+                "tool echo: parameters: arguments are an object: the schema needs type = \"object\"",
+            ],
         ),
         (
             with_tool(base(), "echo", json!({ "type": "object", "required": 1 })),
-            vec!["tool echo: schema at /required: 1 is not of type \"array\""],
+            vec!["tool echo: parameters: schema at /required: 1 is not of type \"array\""],
         ),
     ];
     for (greenroom, expected) in rows {

@@ -3,20 +3,15 @@
 use std::sync::Arc;
 
 use greenroom_actors::agent::Approval;
-use greenroom_actors::agent::tool::{
-    ToolBody, ToolContext, ToolDefinition, ToolError, ToolFunction,
-};
-use greenroom_actors::domain::plan::format_remarks;
-use greenroom_actors::ports::model::ToolSpec;
+use greenroom_actors::agent::tool::{ToolContext, ToolError};
 use serde_json::Value;
 
 use super::Greenroom;
-use crate::config::tools::{name_problem, parameters_problem};
-use crate::config::{Spot, remark_at};
+use crate::builder::{Checked, Made, Tool};
+use crate::config::ConfigProblem;
+use crate::nearest::nearest;
 #[cfg(feature = "schemars")]
-use crate::schema;
-#[cfg(feature = "schemars")]
-use crate::typed::{TypedFunction, tool_function};
+use crate::typed::TypedFunction;
 
 impl Greenroom {
     /// Registers a tool that agents can use by its name: 1 to 64 letters, digits, `_`, `.` or
@@ -41,23 +36,12 @@ impl Greenroom {
     /// # drop(server);
     /// ```
     #[must_use]
-    pub fn tool<F, R>(
-        mut self,
-        name: &str,
-        description: &str,
-        parameters: Value,
-        function: F,
-    ) -> Self
+    pub fn tool<F, R>(self, name: &str, description: &str, parameters: Value, function: F) -> Self
     where
         F: Fn(Value, ToolContext) -> R + Send + Sync + 'static,
         R: Future<Output = Result<Value, ToolError>> + Send + 'static,
     {
-        let function =
-            Arc::new(move |arguments, context| -> futures_util::future::BoxFuture<'static, _> {
-                Box::pin(function(arguments, context))
-            });
-        self.add_tool(name, description, parameters, function);
-        self
+        self.define_tool(Tool::function(name, description, parameters, function))
     }
 
     /// Registers a tool over types: the JSON Schema of its parameters is that of its argument, which
@@ -85,15 +69,12 @@ impl Greenroom {
     /// ```
     #[cfg(feature = "schemars")]
     #[must_use]
-    pub fn typed_tool<F, Shape>(mut self, name: &str, description: &str, function: F) -> Self
+    pub fn typed_tool<F, Shape>(self, name: &str, description: &str, function: F) -> Self
     where
         F: TypedFunction<ToolContext, Shape>,
         F::Input: schemars::JsonSchema,
     {
-        let (function, binding) = tool_function(name, function);
-        self.bindings.push(binding);
-        self.add_tool(name, description, schema::inline::<F::Input>(), function);
-        self
+        self.define_tool(Tool::typed(name, description, function))
     }
 
     /// Requires approval of calls that agents make of a tool which was registered before.
@@ -118,32 +99,56 @@ impl Greenroom {
     /// ```
     #[must_use]
     pub fn approval(mut self, tool: &str, approval: Approval) -> Self {
-        match self.registry.tools.get_mut(tool) {
-            Some(found) => Arc::make_mut(found).approval = Some(Arc::new(approval)),
-            None => self.problems.push(format!("approval of tool {tool}: it is not registered")),
+        if let Some(found) = self.registry.tools.get_mut(tool) {
+            Arc::make_mut(found).approval = Some(Arc::new(approval));
+        } else if let Some(found) = self.config.coded_tool(tool) {
+            found.approval = Some(approval);
+        } else {
+            let names = self.registry.tools.keys().map(String::as_str);
+            let names = names.chain(self.config.coded_tools().map(|(name, _)| name.as_str()));
+            let meant = nearest(tool, names);
+            let meant = meant.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
+            self.problems.push(format!("approval of tool {tool}: it is not registered{meant}"));
         }
         self
     }
 
-    fn add_tool(&mut self, name: &str, description: &str, parameters: Value, run: ToolFunction) {
-        let problem = name_problem(name).or_else(|| parameters_problem(&parameters));
-        let (name, description) = (name.to_owned(), description.to_owned());
-        let spec = ToolSpec { name: name.clone(), description, parameters };
-        let made = ToolDefinition::new(spec, ToolBody::Function(run));
-        match (problem, made) {
-            (Some(problem), _) => self.problems.push(format!("tool {name}: {problem}")),
-            (None, Err(error)) => self.problems.push(format!("tool {name}: {error}")),
-            (None, Ok(tool)) => {
-                let spot = Spot::nowhere(&format!("tool {name}"));
-                let remarks = format_remarks(&tool.spec.parameters).into_iter();
-                self.config.warnings.extend(remarks.map(|(place, remark)| {
-                    let key = format!("parameters.{}", place.join("."));
-                    remark_at(remark, &Spot { key, ..spot.clone() })
-                }));
-                if self.registry.tools.insert(name.clone(), Arc::new(tool)).is_some() {
-                    self.problems.push(format!("tool {name} is registered twice"));
-                }
+    /// Registers a tool of any kind. Replaces a tool of the configuration with the same name. What is
+    /// wrong with it is refused when the server starts.
+    ///
+    /// ```
+    /// use greenroom::Greenroom;
+    /// use greenroom::builder::{Agent, Tool};
+    ///
+    /// let server = Greenroom::new()
+    ///     .agent(Agent::new("researcher").model("offline"))
+    ///     .define_tool(Tool::agent("research", "Looks things up", "researcher").concurrency(2));
+    /// # drop(server);
+    /// ```
+    #[must_use]
+    pub fn define_tool(mut self, tool: Tool) -> Self {
+        let Checked { name, made, problems } = tool.check();
+        let (errors, warnings): (Vec<_>, _) =
+            problems.into_iter().partition(ConfigProblem::is_error);
+        self.problems.extend(errors.iter().map(ToString::to_string));
+        self.config.warnings.extend(warnings);
+        let is_known = self.registry.tools.contains_key(&name);
+        let is_new = match made {
+            None => true,
+            Some(Made::Function(tool, binding)) => {
+                self.bindings.extend(binding);
+                let is_coded = self.config.coded_tool(&name).is_some();
+                self.registry.tools.insert(name.clone(), Arc::from(tool));
+                !is_known && !is_coded
             }
+            Some(Made::Configured(tool)) => self.config.add_tool(&name, *tool) && !is_known,
+        };
+        if !is_new {
+            self.problems.push(format!("tool {name} is registered twice"));
         }
+        self
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,7 +11,7 @@ use greenroom_actors::domain::call::{CommandRun, HttpRequest};
 use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_actors::ports::external_calls::{CallOrigin, ExternalCalls};
 use greenroom_actors::ports::model::{
-    LanguageModel, ModelAnswer, ModelError, ModelErrorKind, ModelEvent, ModelRequest,
+    LanguageModel, ModelError, ModelErrorKind, ModelEvent, ModelRequest,
 };
 use serde_json::Value;
 
@@ -98,10 +98,6 @@ impl LanguageModel for UnmockedModel {
 
     fn is_remote(&self) -> bool {
         false
-    }
-
-    fn generate(&self, _: ModelRequest) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
-        ready(Err(self.refuse())).boxed()
     }
 
     fn stream(&self, _: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {

@@ -136,6 +136,30 @@ impl Approval {
         self
     }
 
+    /// Returns the expression that decides which calls need it; `None`: all of them, or a function
+    /// decides.
+    pub fn condition(&self) -> Option<&str> {
+        match &self.when {
+            When::Expression(expression) => Some(expression.source()),
+            When::Always | When::Function(_) => None,
+        }
+    }
+
+    /// Returns the template of what people read.
+    pub fn question(&self) -> Option<&str> {
+        self.reason.as_ref().map(Template::source)
+    }
+
+    /// Returns who may answer.
+    pub fn assignees(&self) -> &[Assignee] {
+        &self.to
+    }
+
+    /// Returns the time after which the call is decided without a person.
+    pub fn time_limit(&self) -> Option<Duration> {
+        self.deadline
+    }
+
     /// Lets people change the arguments of the call when they approve it.
     pub fn edit(mut self) -> Self {
         self.is_editable = true;
@@ -146,10 +170,13 @@ impl Approval {
 impl std::fmt::Debug for Approval {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Approval")
+            .field("when", &self.condition())
+            .field("reason", &self.question())
             .field("to", &self.to)
             .field("deadline", &self.deadline)
             .field("on_timeout", &self.on_timeout)
             .field("is_editable", &self.is_editable)
+            .field("remember", &self.remember)
             .finish_non_exhaustive()
     }
 }

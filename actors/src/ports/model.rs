@@ -1,12 +1,13 @@
 //! Port to language models.
 
+mod collected;
 pub mod scripted;
 mod served;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -149,10 +150,9 @@ pub enum ModelErrorKind {
 /// A model behind some provider. Dropping a future or stream ends the upstream request.
 ///
 /// ```
-/// use futures_util::future::{BoxFuture, FutureExt, ready};
 /// use futures_util::stream::{self, BoxStream, StreamExt};
 /// use greenroom_actors::ports::model::{
-///     FinishReason, LanguageModel, ModelAnswer, ModelError, ModelEvent, ModelRequest, Usage,
+///     FinishReason, LanguageModel, ModelError, ModelEvent, ModelRequest, Usage,
 /// };
 ///
 /// /// Always gives the same answer.
@@ -165,14 +165,6 @@ pub enum ModelErrorKind {
 ///
 ///     fn is_remote(&self) -> bool {
 ///         false
-///     }
-///
-///     fn generate(
-///         &self,
-///         _: ModelRequest,
-///     ) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
-///         let answer = ModelAnswer { text: "Polly!".to_owned(), ..ModelAnswer::default() };
-///         ready(Ok(answer)).boxed()
 ///     }
 ///
 ///     fn stream(
@@ -200,10 +192,15 @@ pub trait LanguageModel: Send + Sync {
         Served::of(self.name())
     }
 
+    /// Returns a whole answer, by default the one that [`Self::stream`] gives in pieces.
     fn generate(
         &self,
         request: ModelRequest,
-    ) -> BoxFuture<'static, Result<ModelAnswer, ModelError>>;
+    ) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
+        ModelAnswer::collect(self.stream(request)).boxed()
+    }
 
+    /// Returns an answer in pieces. The last one is [`ModelEvent::Finished`]: a stream that ends
+    /// without it, or without an error, counts as an answer that broke off.
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>>;
 }

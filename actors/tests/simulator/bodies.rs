@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::FutureExt;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use greenroom_actors::domain::fact::Fact;
 use greenroom_actors::domain::ids::{ExecutionId, StepPath};
@@ -189,16 +189,9 @@ impl LanguageModel for Model {
         true
     }
 
-    fn generate(
-        &self,
-        request: ModelRequest,
-    ) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
-        let number = self.asked.fetch_add(1, Ordering::Relaxed);
-        answer(Arc::clone(&self.stage), number, request).boxed()
-    }
-
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
-        let answering = self.generate(request);
+        let number = self.asked.fetch_add(1, Ordering::Relaxed);
+        let answering = answer(Arc::clone(&self.stage), number, request);
         let events = async move {
             let events = match answering.await {
                 Err(error) => vec![Err(error)],

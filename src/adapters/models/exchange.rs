@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures_util::stream::{self, BoxStream, StreamExt as _};
-use greenroom_actors::ports::model::{FinishReason, ModelAnswer, ModelError, ModelEvent};
+use greenroom_actors::ports::model::{FinishReason, ModelError, ModelEvent};
 use reqwest::{RequestBuilder, Response};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
@@ -198,26 +198,4 @@ async fn error_body(response: Response) -> Vec<u8> {
         }
     }
     body
-}
-
-/// Collects the events of a stream into one answer.
-pub(super) async fn collected(
-    mut events: BoxStream<'static, Result<ModelEvent, ModelError>>,
-) -> Result<ModelAnswer, ModelError> {
-    let mut answer = ModelAnswer::default();
-    while let Some(event) = events.next().await {
-        match event? {
-            ModelEvent::TextDelta(text) => answer.text.push_str(&text),
-            ModelEvent::ReasoningDelta(text) => answer.reasoning.push_str(&text),
-            ModelEvent::ToolInputStart { .. } | ModelEvent::ToolInputDelta { .. } => {}
-            ModelEvent::ToolCall(call) => answer.tool_calls.push(call),
-            ModelEvent::ProviderState(state) => answer.provider_state = Some(state),
-            ModelEvent::Finished { usage, finish_reason, served } => {
-                answer.usage = usage;
-                answer.served = served;
-                answer.finish_reason = finish_reason;
-            }
-        }
-    }
-    Ok(answer)
 }

@@ -8,7 +8,8 @@ mod retrying;
 use std::sync::Arc;
 
 use greenroom_actors::ports::model::{
-    FinishReason, Message, ModelErrorKind, ProviderState, Role, ToolCall, ToolSpec, Usage,
+    FinishReason, Message, ModelAnswer, ModelErrorKind, ProviderState, Role, ToolCall, ToolSpec,
+    Usage,
 };
 use serde_json::{Value, json};
 
@@ -178,7 +179,7 @@ async fn the_id_and_the_model_of_an_answer_are_recorded() {
     for (provider, body) in rows {
         let pieces = stream::iter([Ok(body.to_string().into_bytes())]).boxed();
         let events = exchange(provider, &request(), pieces);
-        let served = collected(events).await.unwrap().served.unwrap();
+        let served = ModelAnswer::collect(events).await.unwrap().served.unwrap();
         let names = (served.response_id.as_deref(), served.response_model.as_deref());
         assert_eq!(names, (Some("r1"), Some("m-2")), "{provider}");
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt as _};
+use futures_util::future::FutureExt as _;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 
 use super::{
@@ -111,24 +111,6 @@ impl LanguageModel for ScriptedModel {
         self.inner.remote
     }
 
-    fn generate(
-        &self,
-        request: ModelRequest,
-    ) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
-        let mut pieces = self.stream(request);
-        async move {
-            let mut answer = ModelAnswer::default();
-            let mut is_finished = false;
-            while let Some(piece) = pieces.next().await {
-                let piece = piece?;
-                is_finished = matches!(piece, ModelEvent::Finished { .. });
-                add(&mut answer, piece);
-            }
-            if is_finished { Ok(answer) } else { Err(ModelError::incomplete()) }
-        }
-        .boxed()
-    }
-
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
         let model = self.clone();
         let begun = async move {
@@ -200,21 +182,6 @@ fn events(answer: ModelAnswer) -> Vec<ScriptedPiece> {
     let state = provider_state.map(ModelEvent::ProviderState);
     let events = thought.into_iter().chain(texts).chain(calls).chain(state).chain([finished]);
     events.map(ScriptedPiece::Say).collect()
-}
-
-fn add(answer: &mut ModelAnswer, event: ModelEvent) {
-    match event {
-        ModelEvent::TextDelta(delta) => answer.text.push_str(&delta),
-        ModelEvent::ReasoningDelta(delta) => answer.reasoning.push_str(&delta),
-        ModelEvent::ToolInputStart { .. } | ModelEvent::ToolInputDelta { .. } => {}
-        ModelEvent::ToolCall(call) => answer.tool_calls.push(call),
-        ModelEvent::ProviderState(state) => answer.provider_state = Some(state),
-        ModelEvent::Finished { usage, finish_reason, served } => {
-            answer.usage = usage;
-            answer.served = served;
-            answer.finish_reason = finish_reason;
-        }
-    }
 }
 
 fn other(message: &str) -> ModelError {

@@ -1,5 +1,6 @@
 //! Attempts, pauses and fallbacks, in paused time.
 
+use greenroom_actors::ports::model::ModelAnswer;
 use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use tokio::time::Instant;
 
@@ -27,7 +28,7 @@ fn retrying(model: &ScriptedModel, fallback: &[&ScriptedModel]) -> RetryingModel
 /// Requests an answer, whole or as a stream, and returns its text or the error.
 async fn answer(model: &RetryingModel, streams: bool) -> Result<String, String> {
     let answered = match streams {
-        true => collected(model.stream(request())).await,
+        true => ModelAnswer::collect(model.stream(request())).await,
         false => model.generate(request()).await,
     };
     answered.map(|answer| answer.text).map_err(|error| error.message)
@@ -76,7 +77,7 @@ async fn the_model_that_answered_and_the_failed_attempts_are_recorded() {
         let model = RetryingModel::new(Arc::new(first), RetryPolicy::default(), TOTAL, fallback);
         for (name, failed) in [("scripted", 1), ("whole", 3)] {
             let answer = match streams {
-                true => collected(model.stream(request())).await,
+                true => ModelAnswer::collect(model.stream(request())).await,
                 false => model.generate(request()).await,
             };
             let served = answer.unwrap().served.unwrap();
@@ -95,13 +96,6 @@ impl LanguageModel for Canned {
 
     fn is_remote(&self) -> bool {
         true
-    }
-
-    fn generate(
-        &self,
-        request: ModelRequest,
-    ) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
-        collected(self.stream(request)).boxed()
     }
 
     fn stream(&self, _: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {

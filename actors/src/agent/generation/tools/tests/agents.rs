@@ -9,7 +9,7 @@ use crate::agent::{AgentDefinition, Budget};
 use crate::ports::memory::MemoryStore;
 use crate::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use crate::ports::model::{
-    FinishReason, LanguageModel, ModelAnswer, ModelError, ModelErrorKind, ModelEvent, ModelRequest,
+    FinishReason, LanguageModel, ModelError, ModelErrorKind, ModelEvent, ModelRequest,
 };
 use crate::ports::store::{GenerationRecord, GenerationStatus, Generations as _};
 
@@ -202,11 +202,6 @@ impl LanguageModel for AsksItself {
 
     fn is_remote(&self) -> bool {
         false
-    }
-
-    fn generate(&self, _: ModelRequest) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
-        let asked = Arc::clone(&self.0).ask();
-        asked.map(|text| Ok(ModelAnswer { text, ..ModelAnswer::default() })).boxed()
     }
 
     fn stream(&self, _: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
