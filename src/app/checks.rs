@@ -50,6 +50,8 @@ pub(crate) fn problems(config: &Config, registered: &Registered) -> Vec<String> 
     rest.extend(secrets.filter_map(|secret| secret.check(&environment)));
     rest.extend(check(config, registered));
     rest.extend(misfits(config, registered));
+    rest.extend(steps::without_http(config.workflows.values()));
+    rest.extend(steps::without_http(registered.registry.workflows.values()));
     let plans = registered.registry.workflows.values();
     let references = plans.flat_map(|plan| named(plan));
     rest.extend(references.filter_map(|it| it.check(known[0], known[1])));

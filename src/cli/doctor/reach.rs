@@ -13,8 +13,11 @@ use reqwest::{Client, Url};
 
 use super::finding::{Finding, State};
 use crate::app::{self, Variables};
-use crate::config::{Config, KeySource, ModelConfig};
-use crate::http_client::{self, is_loopback};
+#[cfg(feature = "jwt")]
+use crate::config::KeySource;
+use crate::config::{Config, ModelConfig};
+use crate::http_client;
+use crate::loopback::is_loopback;
 
 /// Time in which a server answers.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -48,9 +51,13 @@ pub(super) fn ask(config: &Config) -> Vec<Answer> {
 /// Returns the servers by their origin, with what needs them.
 fn servers(config: &Config) -> BTreeMap<String, (Url, Vec<String>)> {
     let models = config.models.iter().filter_map(|(id, model)| match model {
+        #[cfg(feature = "providers")]
         ModelConfig::Remote(remote) => Some((remote.asked.url().ok()?, format!("models.{id}"))),
         ModelConfig::Mock(_) => None,
     });
+    #[cfg(not(feature = "jwt"))]
+    let keys = None;
+    #[cfg(feature = "jwt")]
     let keys = config.auth.jwt.as_ref().and_then(|jwt| match &jwt.keys {
         KeySource::Jwks(url) => Some((url.clone(), "auth.jwt".to_owned())),
         _ => None,
