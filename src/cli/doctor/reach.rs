@@ -13,9 +13,11 @@ use reqwest::{Client, Url};
 
 use super::finding::{Finding, State};
 use crate::app::{self, Variables};
+use crate::config::Config;
 #[cfg(feature = "jwt")]
 use crate::config::KeySource;
-use crate::config::{Config, ModelConfig};
+#[cfg(feature = "providers")]
+use crate::config::ModelConfig;
 use crate::http_client;
 use crate::loopback::is_loopback;
 
@@ -50,8 +52,10 @@ pub(super) fn ask(config: &Config) -> Vec<Answer> {
 
 /// Returns the servers by their origin, with what needs them.
 fn servers(config: &Config) -> BTreeMap<String, (Url, Vec<String>)> {
+    #[cfg(not(feature = "providers"))]
+    let models = std::iter::empty();
+    #[cfg(feature = "providers")]
     let models = config.models.iter().filter_map(|(id, model)| match model {
-        #[cfg(feature = "providers")]
         ModelConfig::Remote(remote) => Some((remote.asked.url().ok()?, format!("models.{id}"))),
         ModelConfig::Mock(_) => None,
     });
