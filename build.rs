@@ -1,4 +1,5 @@
-//! Packs the built files of the console, so that the binary has them compressed.
+//! Packs the built files of the console, so that the binary has them compressed. Without the feature
+//! `ui` there is nothing to do.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -19,6 +20,9 @@ const TYPES: [(&str, &str); 4] = [
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=console/dist");
+    if std::env::var_os("CARGO_FEATURE_UI").is_none() {
+        return Ok(());
+    }
     let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?);
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     let built = root.join("console/dist");

@@ -6,6 +6,8 @@ mod capacity;
 pub(crate) mod checks;
 #[cfg(feature = "postgres")]
 mod cluster;
+#[cfg(feature = "cli")]
+mod document;
 mod exporting;
 mod front_end;
 mod maintenance;
@@ -35,20 +37,30 @@ use greenroom_actors::registry::Registry;
 use greenroom_actors::{Runtime, RuntimePorts};
 
 use self::binding::binding;
-pub(crate) use self::binding::{check, openapi};
+pub(crate) use self::binding::check;
+#[cfg(feature = "cli")]
 pub(crate) use self::capacity::room_for_connections;
+#[cfg(feature = "cli")]
+pub(crate) use self::document::openapi;
 use self::exporting::Telemetry;
 pub(crate) use self::exporting::Variables;
 pub use self::parts::Parts;
 use self::reloading::{ReloadContext, Reloading};
-pub(crate) use self::running::{StopsOn, StoreLost};
+pub(crate) use self::running::StopsOn;
+#[cfg(feature = "cli")]
+pub(crate) use self::running::StoreLost;
 use self::signals::{outlive_early_hangups, outlive_file_size_limit};
 use self::store::Opened;
-#[cfg(feature = "postgres")]
+#[cfg(all(feature = "cli", feature = "postgres"))]
 pub(crate) use self::store::open_nodes;
-pub(crate) use self::store::{back_up, copy_store, outline as outline_of_store, restore};
+#[cfg(feature = "cli")]
+pub(crate) use self::store::outline as outline_of_store;
+#[cfg(all(feature = "cli", feature = "sqlite"))]
+pub(crate) use self::store::{back_up, copy_store, restore};
 pub(crate) use self::threads::{block_on, runs_in_system};
-pub(crate) use self::tools::{Outward, OutwardCall};
+pub(crate) use self::tools::Outward;
+#[cfg(feature = "testing")]
+pub(crate) use self::tools::OutwardCall;
 use crate::adapters::tools::OutboundClients;
 use crate::api::observability::Storage;
 use crate::auth::Providers;
@@ -58,7 +70,7 @@ use crate::handle::{Handle, Host};
 use crate::reload::ReloadStatus;
 use crate::telemetry;
 use crate::telemetry::logs::{LogOptions, LogSink, LogStoreSettings, LogStoreWriter};
-use crate::telemetry::metrics::Sources;
+use crate::telemetry::sources::Sources;
 use crate::web::binding::Binding;
 use crate::web::custom::Routes;
 use crate::web::door::Door;
@@ -324,6 +336,7 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         shutdown_timeout: CONNECTIONS_GRACE,
         environment: config.environment.as_str(),
         storage: Storage::default(),
+        #[cfg(feature = "ui")]
         console: front_end::console_settings(&config.console),
         force_roles: config.inbox.force_roles.clone(),
         links: None,
@@ -352,6 +365,7 @@ fn default_name(address: SocketAddr) -> String {
 }
 
 /// Binds the configured address as a server would, and gives it back.
+#[cfg(feature = "cli")]
 pub(crate) fn try_to_listen(config: &Config) -> io::Result<()> {
     listen(&web_config(config)).map(drop)
 }

@@ -2,10 +2,13 @@
 //! the web framework and the routes.
 
 mod api_key;
+#[cfg(feature = "jwt")]
 mod jwks;
+#[cfg(feature = "jwt")]
 mod jwt;
 mod link_key;
 mod settings;
+#[cfg(feature = "jwt")]
 mod sources;
 
 use std::borrow::Cow;
@@ -16,13 +19,18 @@ pub use futures_util::future::BoxFuture;
 use greenroom_actors::domain::time::Timestamp;
 use serde_json::{Map, Value};
 
+#[cfg(feature = "jwt")]
 pub use jsonwebtoken::Algorithm;
 
 pub use self::api_key::ApiKeyProvider;
+#[cfg(feature = "jwt")]
 pub use self::jwt::{JwtProvider, LEEWAY_MAX, TOKEN_BYTES_MAX};
+#[cfg(all(feature = "jwt", feature = "cli"))]
 pub(crate) use self::jwt::{Unverified, sign};
 pub use self::link_key::{LINK_TTL_MAX, LinkKey};
-pub use self::settings::{ApiKeySettings, DefaultAccess, JwtKeys, JwtSettings, TokenSources};
+pub use self::settings::{ApiKeySettings, DefaultAccess};
+#[cfg(feature = "jwt")]
+pub use self::settings::{JwtKeys, JwtSettings, TokenSources};
 
 use crate::api::ids::is_id;
 

@@ -12,11 +12,14 @@ mod loading;
 mod nodes;
 mod openapi;
 mod output;
+#[cfg(feature = "sqlite")]
 mod restore;
 mod schema;
+#[cfg(feature = "sqlite")]
 mod store;
 #[cfg(feature = "testing")]
 mod test;
+#[cfg(feature = "jwt")]
 mod token;
 mod whole_file;
 
@@ -39,6 +42,7 @@ use crate::config::Config;
 use crate::handle::Handle;
 use crate::telemetry::logs;
 use greenroom_actors::ports::clock::{Clock as _, SystemClock};
+#[cfg(feature = "sqlite")]
 use greenroom_store_sqlite::Backup;
 
 /// Exit code after another server has taken the store over, or this one could not use it any longer
@@ -102,21 +106,25 @@ enum Command {
     /// Asks the configured server whether it lives; exits with 1 if it does not.
     Healthcheck(healthcheck::Options),
     /// Copies the configured store to a new file, also while a server is using it.
+    #[cfg(feature = "sqlite")]
     Backup {
         /// The new file; an existing one is never overwritten.
         file: PathBuf,
     },
     /// Makes the configured store out of a backup, while no server uses it.
+    #[cfg(feature = "sqlite")]
     Restore(restore::Options),
     /// Prints the API document (OpenAPI 3.1) of the configuration.
     Openapi,
     /// Issues tokens that the server accepts, and shows what is in others.
+    #[cfg(feature = "jwt")]
     #[command(subcommand)]
     Token(token::Command),
     /// Shows the servers that use the configured database, also if none of them answers.
     #[cfg(feature = "postgres")]
     Nodes(nodes::Options),
     /// Moves stores that no server uses.
+    #[cfg(feature = "sqlite")]
     #[command(subcommand)]
     Store(store::Command),
     #[command(flatten)]
@@ -201,12 +209,16 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             let answer = healthcheck::ask(&arguments, *options);
             finish(answer.map(|text| vec![text]).map_err(|why| vec![why]))
         }
+        #[cfg(feature = "sqlite")]
         Command::Backup { file } => finish(copy_store(&arguments, file).map(|text| vec![text])),
+        #[cfg(feature = "sqlite")]
         Command::Restore(options) => finish(restore::restore(&arguments, options)),
         Command::Openapi => openapi::run(&arguments),
+        #[cfg(feature = "jwt")]
         Command::Token(command) => token::run(&arguments, command),
         #[cfg(feature = "postgres")]
         Command::Nodes(options) => nodes::run(&arguments, options),
+        #[cfg(feature = "sqlite")]
         Command::Store(command) => store::run(&arguments, command),
         Command::Client(command) => match arguments.overriding() {
             Some(option) => client::refuse(option),
@@ -295,6 +307,7 @@ fn said<T: std::fmt::Display>(screen: &mut dyn Write, lines: &[T], exit: ExitCod
 
 /// Copies the store and returns a summary. Secrets, ports and hosts of the configuration are not
 /// checked, because they do not matter here.
+#[cfg(feature = "sqlite")]
 fn copy_store(arguments: &Arguments, file: &Path) -> Result<String, Vec<String>> {
     let config = read(arguments)
         .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
@@ -303,6 +316,7 @@ fn copy_store(arguments: &Arguments, file: &Path) -> Result<String, Vec<String>>
     Ok(format!("{}: ok, {}", file.display(), content(backup)))
 }
 
+#[cfg(feature = "sqlite")]
 fn content(Backup { bytes, executions, generations, conversations }: Backup) -> String {
     let executions = counted(executions, "execution");
     let generations = counted(generations, "generation");

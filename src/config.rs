@@ -13,9 +13,11 @@ mod console;
 mod cors;
 mod docs;
 mod document;
+#[cfg(feature = "cli")]
 mod effective;
 mod entry;
 mod environment;
+mod features;
 mod files;
 mod inbox;
 mod include;
@@ -31,11 +33,13 @@ mod programs;
 mod reader;
 mod retention;
 pub(crate) mod routes;
+#[cfg(feature = "cli")]
 pub(crate) mod schema;
 mod schema_file;
 mod secret;
 mod section;
 mod server;
+#[cfg(feature = "cli")]
 pub(crate) mod shipped;
 mod source;
 pub(crate) mod steps;
@@ -62,23 +66,27 @@ use greenroom_actors::domain::schema::Schema;
 use greenroom_actors::{Placement, RetentionRules, RuntimeLimits};
 
 pub(crate) use self::agents::in_scope as agent_scope;
-pub use self::auth::{
-    AuthConfig, AuthProvider, DefaultAccess, JwtConfig, KeySource, RoutePattern, RouteRule,
-};
+pub use self::auth::{AuthConfig, AuthProvider, DefaultAccess, RoutePattern, RouteRule};
+#[cfg(feature = "jwt")]
+pub use self::auth::{JwtConfig, KeySource};
 pub(crate) use self::changes::Changes;
 pub use self::cluster::{Advertised, ClusterConfig, ClusterTls};
 pub use self::console::{Accent, ConsoleConfig, LoginUrl};
 pub use self::cors::CorsConfig;
 pub use self::docs::DocsConfig;
+#[cfg(feature = "cli")]
 pub(crate) use self::effective::{Effective, Origin};
 pub use self::environment::Environment;
+#[cfg(feature = "cli")]
 pub(crate) use self::environment::Proxies;
 pub(crate) use self::files::Files;
 pub use self::inbox::{InboxConfig, LinkBase, LinkSecret};
 pub use self::limits::{CONNECTIONS_MAX, LimitsConfig};
 pub use self::logs::LogsConfig;
 pub use self::metrics::MetricsConfig;
-pub use self::models::{ModelConfig, RemoteConfig};
+pub use self::models::ModelConfig;
+#[cfg(feature = "providers")]
+pub use self::models::RemoteConfig;
 pub(crate) use self::names::{Missing, Reference};
 pub use self::names::{NameKind, Names};
 pub use self::options::AgentOptions;
@@ -88,6 +96,8 @@ pub(crate) use self::programs::programs;
 pub use self::routes::{AgentAnswer, RouteConfig, RouteTarget, WorkflowAnswer, WorkflowBody};
 pub use self::server::ServerConfig;
 pub(crate) use self::store::NO_REPLICAS;
+#[cfg(not(feature = "sqlite"))]
+pub(crate) use self::store::NO_SQLITE;
 pub use self::store::{Durability, PasswordSource, StoreConfig, StoreUrl, StoreUrlError};
 pub use self::system::SystemConfig;
 pub use self::telemetry::{ConfiguredHeader, Exports, TelemetryConfig};
@@ -319,6 +329,7 @@ impl Config {
         environment: impl Fn(&str) -> Option<String>,
     ) -> Vec<ConfigProblem> {
         let models = self.models.values().filter_map(|model| match model {
+            #[cfg(feature = "providers")]
             ModelConfig::Remote(remote) => remote.check_key(&environment),
             ModelConfig::Mock(_) => None,
         });
@@ -365,10 +376,11 @@ impl Config {
     pub fn secrets(&self, environment: impl Fn(&str) -> Option<String>) -> Secrets {
         let mut secrets = Secrets::default();
         let models = self.models.values().filter_map(|model| match model {
+            #[cfg(feature = "providers")]
             ModelConfig::Remote(remote) => remote.key_variable.as_deref(),
             ModelConfig::Mock(_) => None,
         });
-        let signs = self.auth.jwt.as_ref().and_then(|jwt| jwt.keys.secret_variable());
+        let signs = self.auth.secret_variable();
         let headers = self.telemetry.headers.iter().flat_map(ConfiguredHeader::secrets);
         let links = self.inbox.secret.as_ref().map(|secret| &*secret.variable);
         let variables =

@@ -1,30 +1,29 @@
 //! Common parts of the HTTP clients of this process: name lookup, and the repetition of a request
 //! that was sent on a connection which the server had just closed.
 
+#[cfg(any(feature = "cli", feature = "otel", feature = "providers"))]
 mod client;
+#[cfg(any(feature = "cli", feature = "providers"))]
 mod lines;
 mod names;
 
 use std::sync::Arc;
 
-use reqwest::{Client, ClientBuilder, Url};
+use reqwest::{Client, ClientBuilder};
 
+#[cfg(any(feature = "cli", feature = "otel", feature = "providers"))]
 pub(crate) use self::client::HttpClient;
+#[cfg(any(feature = "cli", feature = "providers"))]
 pub(crate) use self::lines::Lines;
-pub(crate) use self::names::{NoAddress, addresses_of, start_lookups};
+pub(crate) use self::names::start_lookups;
+#[cfg(feature = "providers")]
+pub(crate) use self::names::{NoAddress, addresses_of};
 
 /// Returns an error with its causes, which are more specific.
+#[cfg(any(feature = "cli", feature = "jwt", feature = "otel"))]
 pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
-}
-
-/// Returns true if a URL leads to this machine, which no proxy reaches.
-pub(crate) fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let is_address = host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-    host == "localhost" || is_address
 }
 
 /// Returns a client builder with this process's name lookup and `User-Agent`.

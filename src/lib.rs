@@ -151,12 +151,15 @@ pub mod api;
 pub mod app;
 pub mod auth;
 pub mod builder;
+#[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
 pub mod config;
 mod greenroom;
 mod handle;
+#[cfg(feature = "http-client")]
 mod http_client;
+mod loopback;
 #[cfg(test)]
 mod made_page;
 #[doc(hidden)]

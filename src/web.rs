@@ -6,8 +6,11 @@ mod agents;
 mod backlog;
 pub(crate) mod binding;
 mod body;
+#[cfg(feature = "ui")]
+mod browse;
 mod call;
 mod compress;
+#[cfg(feature = "ui")]
 pub(crate) mod console;
 pub(crate) mod custom;
 mod docs;

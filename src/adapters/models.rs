@@ -45,7 +45,8 @@ use self::failure::Failures;
 use self::merge::merge_options;
 use self::names::ToolNames;
 use self::prompt::Prompt;
-use crate::http_client::{self, is_loopback};
+use crate::http_client;
+use crate::loopback::is_loopback;
 
 /// Host of OpenAI itself. Other servers of its wire format lag behind it.
 const OPENAI_HOST: &str = "api.openai.com";

@@ -2,9 +2,13 @@
 
 mod clients;
 pub mod command;
+mod hosts;
+#[cfg(feature = "providers")]
 pub mod http;
+#[cfg(feature = "providers")]
 pub mod outgoing;
 mod scope;
 pub mod secrets;
 
 pub use self::clients::OutboundClients;
+pub use self::hosts::{InvalidOutgoingHost, OutgoingHost};

@@ -1,10 +1,14 @@
 //! Newer versions of this program: the registry that lists them, and the command that installs
 //! them.
 
+mod address;
 mod command;
+#[cfg(feature = "providers")]
 mod index;
-#[cfg(test)]
+#[cfg(all(test, feature = "providers"))]
 mod tests;
 
+pub use self::address::{InvalidRegistryAddress, RegistryAddress};
 pub use self::command::InstallCommand;
-pub use self::index::{InvalidRegistryAddress, RegistryAddress, SparseIndex};
+#[cfg(feature = "providers")]
+pub use self::index::SparseIndex;

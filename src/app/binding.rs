@@ -1,37 +1,15 @@
-//! The routes of a configuration with their access rules, and what describes them.
+//! The routes of a configuration with their access rules.
 
-use std::io;
 use std::sync::Arc;
 
-use greenroom_actors::registry::Registry;
-use serde_json::Value;
-
 use super::routes::{self, Assembled};
-use super::{Registered, access, refused, serving, tools};
+use super::{Registered, access};
 use crate::api::access::Pattern;
-use crate::api::openapi::{Source, document};
 use crate::auth::Providers;
 use crate::config::{Config, ConfigProblem};
 use crate::web::binding::Binding;
 use crate::web::custom::Routes;
 use crate::web::gate::Auth;
-
-/// Returns the API document of the server that this configuration describes, without starting it.
-/// Needs no secrets.
-pub(crate) fn openapi(config: &Config) -> io::Result<Value> {
-    let outbound = tools::outbound(config);
-    let registry = serving(config, &outbound, &config.limits, Registry::default())?;
-    let assembled = routes::assemble(config, &Routes::default());
-    let Assembled { catalogue, .. } = assembled.map_err(|problems| refused(&problems))?;
-    let policy = access::policy(config, &Providers::default(), &catalogue);
-    let policy = policy.map_err(|problems| refused(&problems))?;
-    Ok(document(Source {
-        catalogue: &catalogue,
-        policy: config.auth.has_provider().then_some(&policy),
-        takes_api_keys: !config.auth.api_keys.is_empty(),
-        registry: &registry,
-    }))
-}
 
 /// Returns the problems of routes and of access to them.
 pub(crate) fn check(config: &Config, registered: &Registered) -> Vec<ConfigProblem> {

@@ -9,8 +9,6 @@ use crate::adapters::descriptors;
 use crate::config::{CONNECTIONS_MAX, Config, LimitsConfig};
 use crate::web::admission::{AdmissionLimits, Bounds};
 
-use super::workers;
-
 /// Descriptors of a connection: its socket, a duplicate to disconnect it by, and a second
 /// duplicate for a stream that waits for its client.
 const DESCRIPTORS_EACH: u64 = 3;
@@ -45,8 +43,9 @@ pub(super) fn ensure(config: &Config, workers: usize) -> io::Result<()> {
 
 /// Raises the limit of open files. Returns it, and the number of connections that it allows; an error
 /// if it does not suffice to start.
+#[cfg(feature = "cli")]
 pub(crate) fn room_for_connections(config: &Config) -> io::Result<(String, usize)> {
-    ensure(config, workers(config))?;
+    ensure(config, super::workers(config))?;
     let descriptors = descriptors::raise();
     let all = admission(&config.limits, connections_within(descriptors)).connections.all;
     Ok((descriptors::shown(descriptors), all))

@@ -54,6 +54,8 @@ pub(crate) fn problems(config: &Config, registered: &Registered) -> Vec<String> 
     rest.extend(tools(config, registered, known));
     let routes = config.coded_routes().iter().filter_map(|route| route.reference());
     rest.extend(routes.filter_map(|it| it.check(known[0], known[1])));
+    rest.extend(steps::without_http(config.workflows.values()));
+    rest.extend(steps::without_http(registered.registry.workflows.values()));
     let plans = registered.registry.workflows.values();
     let references = plans.flat_map(|plan| named(plan));
     rest.extend(references.filter_map(|it| it.check(known[0], known[1])));

@@ -13,7 +13,7 @@ use greenroom_links::{
 use tokio::sync::watch;
 
 use crate::config::{ClusterTls, Config};
-use crate::telemetry::metrics::{LinkReading, ReadLinks};
+use crate::telemetry::sources::{LinkReading, ReadLinks};
 
 /// Room in a message beside the values of a caller or of an execution.
 const MESSAGE_BYTES_BESIDE: usize = 16 * 1024 * 1024;

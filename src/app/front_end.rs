@@ -1,7 +1,10 @@
 //! Configuration of the front end, with what the environment and the machine decide.
 
 use crate::api::inbox::Links;
-use crate::config::{Accent, Config, ConfigProblem, ConsoleConfig, LinkBase, LoginUrl};
+#[cfg(feature = "ui")]
+use crate::config::{Accent, ConsoleConfig, LoginUrl};
+use crate::config::{Config, ConfigProblem, LinkBase};
+#[cfg(feature = "ui")]
 use crate::web::console::ConsoleSettings;
 use crate::web::settings::WebConfig;
 
@@ -21,6 +24,7 @@ fn links(config: &Config) -> Result<Option<Links>, ConfigProblem> {
 }
 
 /// Returns what the pages of the console show of the configuration.
+#[cfg(feature = "ui")]
 pub(super) fn console_settings(console: &ConsoleConfig) -> ConsoleSettings {
     ConsoleSettings {
         is_read_only: console.read_only,

@@ -10,6 +10,7 @@ use crate::config::MetricsConfig;
 use crate::telemetry::metrics::Metrics;
 
 /// Creates the metrics; `None` if they are disabled.
+#[cfg(feature = "metrics")]
 pub(super) fn metrics(
     config: &MetricsConfig,
     registry: &Registry,
@@ -19,6 +20,12 @@ pub(super) fn metrics(
     }
     let metrics = Metrics::new(registry, config.series_max).map_err(io::Error::other)?;
     Ok(Some(Arc::new(metrics)))
+}
+
+/// Returns none: this program was built without metrics.
+#[cfg(not(feature = "metrics"))]
+pub(super) fn metrics(_: &MetricsConfig, _: &Registry) -> io::Result<Option<Arc<Metrics>>> {
+    Ok(None)
 }
 
 /// Returns the meter of the runtime, which counts nothing if metrics are disabled.

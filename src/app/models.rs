@@ -7,8 +7,11 @@ use std::sync::Arc;
 use greenroom_actors::ports::model::LanguageModel;
 
 use crate::adapters::mock::MockModel;
+#[cfg(feature = "providers")]
 use crate::adapters::models::{ProviderModel, RetryingModel};
-use crate::config::{ModelConfig, RemoteConfig};
+use crate::config::ModelConfig;
+#[cfg(feature = "providers")]
+use crate::config::RemoteConfig;
 
 type Models = HashMap<String, Arc<dyn LanguageModel>>;
 
@@ -42,6 +45,7 @@ fn build(
             let model = MockModel::new(mock.clone());
             Arc::new(model.map_err(|problems| failed(problems.join("; ")))?)
         }
+        #[cfg(feature = "providers")]
         Some(ModelConfig::Remote(remote)) => {
             let RemoteConfig { asked, retry, total, fallback, .. } = &**remote;
             let key = remote.key(|name| std::env::var(name).ok());
@@ -55,7 +59,7 @@ fn build(
     Ok(model)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "providers"))]
 mod tests {
     use greenroom_actors::ports::model::{Message, ModelRequest, Role};
 

@@ -1,12 +1,15 @@
-//! The configured store: opened, backed up, and its figures read.
+//! The configured store: opened, and its figures read.
 
+#[cfg(all(feature = "cli", feature = "sqlite"))]
 mod copying;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod durable;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
-use std::error::Error;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -14,21 +17,18 @@ use greenroom_actors::ports::crash_marks::{CrashMarks, NoCrashMarks};
 use greenroom_actors::ports::links::Links;
 use greenroom_actors::ports::members::Members;
 use greenroom_actors::ports::memory::MemoryStore;
-use greenroom_actors::ports::meter::{JournalMeter, NoMeter};
 use greenroom_actors::ports::store::Store;
-#[cfg(feature = "postgres")]
+#[cfg(all(feature = "cli", feature = "postgres"))]
 use greenroom_store_postgres::NodeReader;
-use greenroom_store_sqlite::{
-    self as sqlite, Backup, Restored, SqliteStore, back_up as back_up_file, beside,
-    restore as restore_file,
-};
 
-pub(crate) use self::copying::copy as copy_store;
+#[cfg(all(feature = "cli", feature = "sqlite"))]
+pub(crate) use self::copying::{back_up, copy as copy_store, restore};
 use super::Parts;
-use super::signals::outlive_file_size_limit;
-use crate::adapters::crash_file::CrashFile;
-use crate::config::{Config, Durability, NO_REPLICAS, StoreConfig, StoreUrl};
-use crate::telemetry::metrics::{Metrics, ReadLinks, ReadStore, StoreReading};
+#[cfg(feature = "cli")]
+use crate::config::StoreConfig;
+use crate::config::{Config, NO_REPLICAS, StoreUrl};
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::sources::{ReadLinks, ReadStore};
 
 /// An open store.
 pub(super) struct Opened {
@@ -54,43 +54,8 @@ impl Opened {
     }
 }
 
-/// Copies the configured store to a new file, also while a server uses it.
-pub(crate) fn back_up(config: &StoreConfig, target: &Path) -> Result<Backup, Box<dyn Error>> {
-    match &config.url {
-        StoreUrl::Sqlite(path) => writing(|| Ok(back_up_file(path, target)?)),
-        #[cfg(feature = "postgres")]
-        StoreUrl::Postgres(address) => Err(postgres::backup_elsewhere(address).into()),
-        StoreUrl::Memory => {
-            Err("the configured store is \"memory:\", which cannot be backed up".into())
-        }
-    }
-}
-
-/// Makes the configured store out of a backup, while no server uses it.
-pub(crate) fn restore(
-    config: &StoreConfig,
-    backup: &Path,
-    replaces: bool,
-) -> Result<Restored, Box<dyn Error>> {
-    match &config.url {
-        StoreUrl::Sqlite(path) => writing(|| Ok(restore_file(backup, path, replaces)?)),
-        #[cfg(feature = "postgres")]
-        StoreUrl::Postgres(address) => Err(postgres::restore_elsewhere(address).into()),
-        StoreUrl::Memory => {
-            Err("the configured store is \"memory:\", which ends with its process".into())
-        }
-    }
-}
-
-/// Writes large files: a limit of their size is an error, and not the end of the process.
-fn writing<T>(write: impl FnOnce() -> Result<T, Box<dyn Error>>) -> Result<T, Box<dyn Error>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    let _within = runtime.enter();
-    outlive_file_size_limit()?;
-    write()
-}
-
 /// Returns what a start would do with a store in another server's database.
+#[cfg(feature = "cli")]
 pub(crate) fn outline(config: &StoreConfig) -> Option<String> {
     match &config.url {
         #[cfg(feature = "postgres")]
@@ -100,7 +65,7 @@ pub(crate) fn outline(config: &StoreConfig) -> Option<String> {
 }
 
 /// Opens the configured database to look at its servers.
-#[cfg(feature = "postgres")]
+#[cfg(all(feature = "cli", feature = "postgres"))]
 pub(crate) fn open_nodes(config: &Config) -> Result<NodeReader, String> {
     match &config.store.url {
         StoreUrl::Postgres(address) => postgres::nodes(address, config),
@@ -130,17 +95,22 @@ pub(super) fn open(
     Ok(opened)
 }
 
+#[cfg_attr(
+    not(any(feature = "postgres", feature = "sqlite")),
+    expect(unused_variables, reason = "memory has no commits")
+)]
 fn open_configured(config: &Config, metrics: Option<&Metrics>) -> io::Result<Opened> {
-    let meter: Arc<dyn JournalMeter> =
-        metrics.map_or_else(|| Arc::new(NoMeter) as _, Metrics::journal);
     let store = &config.store;
     if store.lacks_replicas() {
         return Err(io::Error::other(format!("store.durability: {NO_REPLICAS}")));
     }
     let opened = match &store.url {
-        StoreUrl::Sqlite(path) => open_sqlite(path, store.durability, meter)?,
+        #[cfg(feature = "sqlite")]
+        StoreUrl::Sqlite(path) => sqlite::open(path, store.durability, durable::meter(metrics))?,
+        #[cfg(not(feature = "sqlite"))]
+        StoreUrl::Sqlite(_) => return Err(io::Error::other(crate::config::NO_SQLITE)),
         #[cfg(feature = "postgres")]
-        StoreUrl::Postgres(address) => postgres::open(address, config, meter)?,
+        StoreUrl::Postgres(address) => postgres::open(address, config, durable::meter(metrics))?,
         StoreUrl::Memory => Opened::alone(Arc::new(MemoryStore::default()), Arc::new(NoCrashMarks)),
     };
     log::info!("store: {}", described(&store.url));
@@ -153,44 +123,5 @@ fn described(url: &StoreUrl) -> String {
         #[cfg(feature = "postgres")]
         StoreUrl::Postgres(address) => postgres::described(address),
         StoreUrl::Sqlite(_) | StoreUrl::Memory => url.to_string(),
-    }
-}
-
-fn open_sqlite(
-    path: &Path,
-    durability: Durability,
-    meter: Arc<dyn JournalMeter>,
-) -> io::Result<Opened> {
-    let durability = match durability {
-        Durability::Full | Durability::Replicated => sqlite::Durability::Full,
-        Durability::Normal => sqlite::Durability::Normal,
-    };
-    let store = SqliteStore::open_measured(path, durability, meter);
-    let store = Arc::new(store.map_err(io::Error::other)?);
-    let figures = Arc::clone(&store);
-    let read = move || {
-        let sizes = figures.file_sizes();
-        StoreReading {
-            queued: figures.queued(),
-            database_bytes: sizes.database,
-            wal_bytes: Some(sizes.log),
-        }
-    };
-    let crash_marks = crash_marks(&beside(path, ".crashes"));
-    Ok(Opened { read: Some(Box::new(read)), ..Opened::alone(store, crash_marks) })
-}
-
-/// Opens the file of crash marks, with its folder. If that fails, the server runs without it.
-fn crash_marks(path: &Path) -> Arc<dyn CrashMarks> {
-    let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-    match folder.and_then(|()| CrashFile::open(path)) {
-        Ok(file) => Arc::new(file),
-        Err(error) => {
-            log::warn!(
-                "{}: {error}: an execution that repeatedly ends the process is not detected",
-                path.display()
-            );
-            Arc::new(NoCrashMarks)
-        }
     }
 }

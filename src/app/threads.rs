@@ -6,6 +6,7 @@ use greenroom_actors::{Placement, evaluation_threads};
 use log::LevelFilter;
 
 use crate::config::Config;
+#[cfg(feature = "http-client")]
 use crate::http_client::start_lookups;
 use greenroom_actors::threads::reserve;
 
@@ -54,6 +55,7 @@ pub(super) fn prepare(config: &Config, web: &WebConfig) -> io::Result<()> {
              server.workers and limits.arbiters"
         ))
     })?;
+    #[cfg(feature = "http-client")]
     start_lookups()?;
     start_aside()?;
     Ok(())

@@ -12,7 +12,9 @@ use tokio::sync::Semaphore;
 
 use crate::adapters::tools::OutboundClients;
 use crate::adapters::tools::command::{CommandTool, Commands};
+#[cfg(feature = "providers")]
 use crate::adapters::tools::http::{HttpCalls, HttpTool};
+#[cfg(feature = "providers")]
 use crate::adapters::tools::outgoing::Outgoing;
 use crate::adapters::tools::secrets::SecretLookup;
 use crate::config::tools::parameters_problem;
@@ -22,12 +24,14 @@ use crate::config::{Config, LimitsConfig, ToolConfig, ToolKind};
 /// certificates the server starts, and HTTP calls fail.
 pub(super) fn outbound(config: &Config) -> OutboundClients {
     let limits = &config.limits;
+    #[cfg(feature = "providers")]
     let http = Outgoing::new(&limits.outgoing_hosts).map(|outgoing| HttpCalls {
         outgoing,
         secrets: SecretLookup::of_process(),
         request_bytes_max: limits.http_request_bytes_max,
         answer_bytes_max: limits.http_answer_bytes_max,
     });
+    #[cfg(feature = "providers")]
     let http = http.map_err(|error| {
         log::warn!("HTTP steps and tools fail: {error}");
         "this server cannot make HTTP calls; its log has the reason".to_owned()
@@ -38,7 +42,11 @@ pub(super) fn outbound(config: &Config) -> OutboundClients {
         output_bytes_max: limits.command_output_bytes_max,
         permits: Arc::new(Semaphore::new(limits.commands_max)),
     };
-    OutboundClients { http, commands }
+    OutboundClients {
+        #[cfg(feature = "providers")]
+        http,
+        commands,
+    }
 }
 
 /// Functions of tools that leave the process, by name and kind; an error says why there is none.
@@ -46,17 +54,24 @@ pub(crate) type Outward<'a> = &'a dyn Fn(&str, OutwardCall<'_>) -> Result<ToolFu
 
 /// The kinds of tools that leave the process.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(feature = "providers"), expect(dead_code, reason = "nothing makes HTTP calls"))]
 pub(crate) enum OutwardCall<'a> {
     Http(&'a HttpCall),
     Command(&'a CommandCall),
 }
 
 /// Returns the functions of tools that call servers and run programs.
+#[cfg_attr(not(feature = "providers"), expect(unused_variables, reason = "limits of HTTP calls"))]
 pub(super) fn outward(
     outbound: &OutboundClients,
     limits: &LimitsConfig,
 ) -> impl Fn(&str, OutwardCall<'_>) -> Result<ToolFunction, String> {
     move |name, call| match call {
+        #[cfg(not(feature = "providers"))]
+        OutwardCall::Http(_) => {
+            Err("this program was built without the feature `providers`".to_owned())
+        }
+        #[cfg(feature = "providers")]
         OutwardCall::Http(call) => {
             let answer_bytes_max = limits.runtime.tool_result_bytes_max;
             let calls = HttpCalls { answer_bytes_max, ..outbound.http.clone()? };

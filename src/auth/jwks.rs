@@ -13,10 +13,10 @@ use std::time::Duration;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::clock::Clock;
 use jsonwebtoken::{Algorithm, DecodingKey};
-use reqwest::Url;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::timeout;
+use url::Url;
 
 use self::set::KeySet;
 use self::source::{FETCH_TIMEOUT, Source};

@@ -5,6 +5,7 @@
 //! set of texts.
 
 mod claims;
+#[cfg(feature = "cli")]
 mod issue;
 mod keys;
 mod profile;
@@ -22,6 +23,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, crypto};
 use serde_json::{Map, Value};
 
 pub use self::claims::LEEWAY_MAX;
+#[cfg(feature = "cli")]
 pub(crate) use self::issue::{Unverified, sign};
 pub(in crate::auth) use self::keys::algorithms_of;
 pub use self::token::TOKEN_BYTES_MAX;

@@ -41,6 +41,7 @@ pub(super) use self::exit::quoted;
 use self::exit::{Exit, Failure};
 use self::screen::Form;
 use self::session::Session;
+#[cfg(feature = "jwt")]
 pub(super) use self::session::duration_of;
 pub(super) use self::settings::Leading;
 use self::settings::Options;

@@ -110,10 +110,10 @@ impl Shown {
 
 /// Returns command lines that call what is configured, with `{server}` in place of the server.
 fn tries(config: &Config) -> Vec<String> {
-    let token = match &config.auth.jwt {
-        Some(jwt) if jwt.signs() => Some("export GREENROOM_TOKEN=$(greenroom token issue me)"),
-        _ if config.auth.has_provider() => Some("export GREENROOM_TOKEN=…"),
-        _ => None,
+    let token = match (config.auth.signs_tokens(), config.auth.has_provider()) {
+        (true, _) => Some("export GREENROOM_TOKEN=$(greenroom token issue me)"),
+        (false, true) => Some("export GREENROOM_TOKEN=…"),
+        (false, false) => None,
     };
     let agents = config.agents.keys().take(SHOWN_MAX);
     let agents = agents.map(|id| format!("greenroom agents run {{server}} {id} Hello"));

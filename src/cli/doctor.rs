@@ -1,5 +1,6 @@
 //! `greenroom doctor`: whether this machine has what the configured server needs.
 
+#[cfg(feature = "sqlite")]
 mod disk;
 mod finding;
 mod port;

@@ -90,7 +90,7 @@ fn has_template(entry: &str) -> bool {
 impl Known {
     /// Returns `None` if tokens or Rust code say who callers are.
     fn of(auth: &AuthConfig, registered: &Names) -> Option<Self> {
-        if auth.jwt.is_some() || !registered.providers.is_empty() {
+        if auth.has_jwt() || !registered.providers.is_empty() {
             return None;
         }
         if auth.api_keys.is_empty() {

@@ -1,7 +1,9 @@
 //! `[auth]`: access to the routes.
 
 mod api_keys;
+#[cfg(feature = "jwt")]
 mod jwt;
+#[cfg(feature = "jwt")]
 mod keys;
 mod routes;
 
@@ -9,13 +11,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::entry::Entry;
+use super::features::JWT;
 use super::names::Names;
 use super::problem::{ConfigProblem, Spot};
 use super::section::{Section, shown_key};
 use crate::auth::{self, ApiKeyProvider, ApiKeySettings};
 
+#[cfg(feature = "jwt")]
 pub use self::jwt::JwtConfig;
+#[cfg(all(feature = "cli", feature = "jwt"))]
 pub(super) use self::jwt::algorithm_names;
+#[cfg(feature = "jwt")]
 pub use self::keys::KeySource;
 pub(super) use self::routes::roles_of;
 pub use self::routes::{RoutePattern, RouteRule};
@@ -36,6 +42,7 @@ pub struct AuthConfig {
     /// Roles that see the data of all users; `None` without ownership.
     pub owner_roles: Option<Vec<String>>,
     /// `[auth.jwt]`
+    #[cfg(feature = "jwt")]
     pub jwt: Option<JwtConfig>,
     /// `[[auth.api_keys]]`
     pub api_keys: Vec<ApiKeySettings>,
@@ -55,12 +62,16 @@ impl AuthConfig {
         let provider = section.get("provider").and_then(|entry| provider(&entry));
         let default = section.get("default").and_then(|entry| default_access(&entry));
         let default = default.unwrap_or_default();
+        if let Some((refusal, jwt)) = JWT.lacking("check tokens").zip(section.get("jwt")) {
+            jwt.place.refuse(refusal);
+        }
         let config = Self {
             provider,
             default,
             public: section.get("public").map(|entry| routes::public(&entry)).unwrap_or_default(),
             rules: section.sections("rules").into_iter().filter_map(RouteRule::read).collect(),
             owner_roles: section.section("ownership").map(routes::owner_roles),
+            #[cfg(feature = "jwt")]
             jwt: section
                 .section("jwt")
                 .and_then(|jwt| JwtConfig::read(jwt, default == DefaultAccess::Private)),
@@ -79,11 +90,13 @@ impl AuthConfig {
     }
 
     /// Returns the providers that check tokens, in order, with keys from the environment.
+    #[cfg_attr(not(feature = "jwt"), expect(unused_variables, reason = "no secrets are needed"))]
     pub fn providers(
         &self,
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<Vec<Arc<dyn auth::AuthProvider>>, ConfigProblem> {
         let mut providers: Vec<Arc<dyn auth::AuthProvider>> = Vec::new();
+        #[cfg(feature = "jwt")]
         if let Some(jwt) = &self.jwt {
             providers.push(Arc::new(jwt.provider(environment)?));
         }
@@ -96,7 +109,32 @@ impl AuthConfig {
 
     /// Returns true if the configuration itself has a provider.
     pub(crate) fn has_provider(&self) -> bool {
-        self.jwt.is_some() || !self.api_keys.is_empty()
+        self.has_jwt() || !self.api_keys.is_empty()
+    }
+
+    /// Returns true if the configuration says how JSON Web Tokens are checked.
+    pub(super) fn has_jwt(&self) -> bool {
+        #[cfg(feature = "jwt")]
+        return self.jwt.is_some();
+        #[cfg(not(feature = "jwt"))]
+        return false;
+    }
+
+    /// Returns true if this program can sign tokens.
+    #[cfg(feature = "cli")]
+    pub(crate) fn signs_tokens(&self) -> bool {
+        #[cfg(feature = "jwt")]
+        return self.jwt.as_ref().is_some_and(JwtConfig::signs);
+        #[cfg(not(feature = "jwt"))]
+        return false;
+    }
+
+    /// Returns the environment variable of the secret that signs tokens.
+    pub(super) fn secret_variable(&self) -> Option<&str> {
+        #[cfg(feature = "jwt")]
+        return self.jwt.as_ref()?.keys.secret_variable();
+        #[cfg(not(feature = "jwt"))]
+        return None;
     }
 
     /// Returns true if tokens are checked.

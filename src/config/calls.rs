@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use greenroom_actors::domain::definition::{CommandBody, HttpBody, HttpMethod};
+use http::HeaderValue;
 use toml::de::DeValue;
 
 use super::entry::Entry;
 use super::secret::names_secret;
 use super::section::Section;
-use crate::adapters::tools::http::is_header_text;
 
 /// Bounds of `memory_bytes_max`; with less than 1 MiB no program starts.
 pub(crate) const MEMORY_BYTES: RangeInclusive<i64> = 1 << 20..=1 << 40;
@@ -105,6 +105,6 @@ pub(super) fn warn_of_plain_secret(name: &str, entry: &Entry<'_>) {
 
 /// Returns the problem of a secret as the value of a header.
 pub(super) fn header_secret_problem(value: &str) -> Option<&'static str> {
-    let is_bad = !is_header_text(value);
+    let is_bad = HeaderValue::from_str(value).is_err();
     is_bad.then_some(NOT_FOR_HEADERS)
 }

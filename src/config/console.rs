@@ -1,9 +1,10 @@
 //! `[console]`: the pages to watch and work with.
 
-use reqwest::Url;
+use url::Url;
 
 use super::entry::{Entry, web_address};
 use super::environment::Environment;
+use super::features::UI;
 use super::keys::{Takes, Value, section};
 
 section! {
@@ -11,7 +12,7 @@ section! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct ConsoleConfig {
         /// Serves `/console`. Default: `true`, but `false` if `NODE_ENV` is `production`.
-        enabled: Option<bool> = None, Takes::Flag;
+        enabled: Option<bool> = None, Takes::FlagOf(UI, "serve the console");
         /// Shows no actions. That forbids nothing: what a caller may do is up to `[auth]`.
         read_only: bool = false, Takes::Flag;
         /// Name of this environment, above every page.
@@ -33,9 +34,11 @@ pub struct Accent(pub String);
 pub struct LoginUrl(pub String);
 
 impl ConsoleConfig {
-    /// Returns true if the console is served: as configured, else only outside of production.
+    /// Returns true if the console is served: as configured, else only outside of production, if
+    /// this program has it.
     pub fn is_on(&self, environment: Environment) -> bool {
-        self.enabled.unwrap_or(environment == Environment::Development)
+        let default = cfg!(feature = "ui") && environment == Environment::Development;
+        self.enabled.unwrap_or(default)
     }
 }
 

@@ -1,6 +1,7 @@
 //! `[docs]`: the pages about the API.
 
 use super::environment::Environment;
+use super::features::UI;
 use super::keys::{Takes, section};
 
 section! {
@@ -8,14 +9,16 @@ section! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct DocsConfig {
         /// Serves `/ui`. Default: `true`, but `false` if `NODE_ENV` is `production`.
-        ui: Option<bool> = None, Takes::Flag;
+        ui: Option<bool> = None, Takes::FlagOf(UI, "serve pages about its API");
     }
 }
 
 impl DocsConfig {
-    /// Returns true if `/ui` is served: as configured, else only outside of production.
+    /// Returns true if `/ui` is served: as configured, else only outside of production, if
+    /// this program has it.
     pub fn ui_is_on(&self, environment: Environment) -> bool {
-        self.ui.unwrap_or(environment == Environment::Development)
+        let default = cfg!(feature = "ui") && environment == Environment::Development;
+        self.ui.unwrap_or(default)
     }
 }
 

@@ -4,9 +4,9 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use greenroom_actors::domain::definition::Projection;
-use reqwest::Url;
 use serde_json::{Map, Number, Value};
 use toml::de::{DeInteger, DeValue};
+use url::Url;
 
 use super::names::{NameKind, Reference};
 use super::schema_file;
@@ -64,6 +64,7 @@ impl<'a> Entry<'a> {
     }
 
     /// Reads an address over HTTP without credentials.
+    #[cfg(any(feature = "jwt", feature = "providers"))]
     pub(crate) fn web_address(&self) -> Option<Url> {
         let text = self.filled_text()?;
         web_address(&text).map_err(|problem| self.place.refuse(problem)).ok()

@@ -46,6 +46,7 @@ impl fmt::Display for Environment {
 }
 
 /// Variables that send calls to other machines through a proxy. They are read by the HTTP client.
+#[cfg(feature = "cli")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Proxies {
     /// Names of those that are set; never their values, which can have passwords.
@@ -54,6 +55,7 @@ pub(crate) struct Proxies {
     pub(crate) has_exceptions: bool,
 }
 
+#[cfg(feature = "cli")]
 impl Proxies {
     /// Reads the variables of this process; `None` without a proxy.
     pub(crate) fn of_process() -> Option<Self> {

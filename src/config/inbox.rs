@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use reqwest::Url;
 use toml::de::DeValue;
+use url::Url;
 
 use super::auth::roles_of;
 use super::entry::{Entry, web_address};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use greenroom_actors::{RetentionRules, RuntimeLimits};
 
 use super::entry::Entry;
+use super::features::Feature;
 use super::section::Section;
 use super::variables::text_with_variables;
 use super::{
@@ -19,6 +20,7 @@ pub(crate) const FOREVER: &str = "forever";
 
 /// The kind of value that a key takes, with its bounds.
 #[derive(Debug)]
+#[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "there is no schema"))]
 pub(crate) enum Takes {
     /// A whole number.
     Integer(RangeInclusive<i64>),
@@ -32,6 +34,8 @@ pub(crate) enum Takes {
     DurationOrForever,
     /// `true` or `false`.
     Flag,
+    /// The same; `true` needs the feature, without which the program cannot do that.
+    FlagOf(Feature, &'static str),
     /// A number from 0 to 1.
     Share,
     /// A non-empty text.
@@ -123,6 +127,7 @@ pub(crate) trait Keys: Default + 'static {
 
 /// A row without the type of its section.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "there is no schema"))]
 pub(crate) struct Row {
     pub(crate) section: &'static str,
     pub(crate) name: &'static str,
@@ -133,6 +138,7 @@ pub(crate) struct Row {
 
 impl Row {
     /// Returns the description on one line.
+    #[cfg(feature = "cli")]
     pub(crate) fn about(&self) -> String {
         self.about.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
     }
@@ -243,8 +249,14 @@ impl Value for Duration {
 }
 
 impl Value for bool {
-    fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
-        entry.flag()
+    fn read(entry: &Entry<'_>, takes: &Takes) -> Option<Self> {
+        let flag = entry.flag()?;
+        if let Takes::FlagOf(feature, what) = takes
+            && let Some(refusal) = feature.lacking(what).filter(|_| flag)
+        {
+            return entry.refuse(refusal);
+        }
+        Some(flag)
     }
 }
 

@@ -9,7 +9,7 @@ use super::calls::{MEMORY_BYTES, OUTPUT_BYTES};
 use super::entry::Entry;
 use super::keys::{Keys as _, Takes, Value, section};
 use super::section::Section;
-use crate::adapters::tools::outgoing::OutgoingHost;
+use crate::adapters::tools::OutgoingHost;
 
 /// Default of `connections_max`.
 pub const CONNECTIONS_MAX: usize = 25_000;

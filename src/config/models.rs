@@ -1,5 +1,6 @@
 //! `[models.*]`: language models.
 
+#[cfg(feature = "providers")]
 mod provider;
 
 use std::collections::BTreeMap;
@@ -9,12 +10,17 @@ use greenroom_actors::domain::definition::Projection;
 use serde_json::{Map, Value};
 
 use crate::adapters::mock::{MockAction, MockConfig, MockRule};
+#[cfg(feature = "providers")]
 use crate::adapters::models::{PROVIDERS, Provider};
 
+#[cfg(feature = "providers")]
 pub use self::provider::RemoteConfig;
+#[cfg(feature = "providers")]
 pub(crate) use self::provider::fallback_cycles;
 
 use super::entry::Entry;
+#[cfg(not(feature = "providers"))]
+use super::features;
 use super::names::Reference;
 use super::problem::{ConfigProblem, Spot};
 use super::section::Section;
@@ -28,6 +34,7 @@ pub enum ModelConfig {
     /// The built-in mock model: offline and deterministic.
     Mock(MockConfig),
     /// A model of a provider.
+    #[cfg(feature = "providers")]
     Remote(Box<RemoteConfig>),
 }
 
@@ -81,14 +88,51 @@ impl ModelConfig {
         if name == MOCK || name == FORMER_MOCK {
             return Some(Self::Mock(read_mock(section, calls)));
         }
-        if let Some(provider) = Provider::named(&name) {
-            let remote = RemoteConfig::read(provider, section, references)?;
-            return Some(Self::Remote(Box::new(remote)));
-        }
-        let known = PROVIDERS.iter().map(|provider| provider.name).chain([MOCK]);
-        entry.refuse_name(&name, &known.collect::<Vec<_>>());
-        None
+        read_remote(&name, &entry, section, references)
     }
+
+    /// Returns true for a model of a provider, and false for the mock model.
+    #[cfg(feature = "testing")]
+    pub(crate) fn is_remote(&self) -> bool {
+        match self {
+            Self::Mock(_) => false,
+            #[cfg(feature = "providers")]
+            Self::Remote(_) => true,
+        }
+    }
+}
+
+#[cfg(feature = "providers")]
+fn read_remote(
+    name: &str,
+    entry: &Entry<'_>,
+    section: Section<'_>,
+    references: &mut Vec<Reference>,
+) -> Option<ModelConfig> {
+    if let Some(provider) = Provider::named(name) {
+        let remote = RemoteConfig::read(provider, section, references)?;
+        return Some(ModelConfig::Remote(Box::new(remote)));
+    }
+    let known = PROVIDERS.iter().map(|provider| provider.name).chain([MOCK]);
+    entry.refuse_name(name, &known.collect::<Vec<_>>());
+    None
+}
+
+/// Refuses every provider.
+#[cfg(not(feature = "providers"))]
+fn read_remote(
+    _: &str,
+    entry: &Entry<'_>,
+    _: Section<'_>,
+    _: &mut Vec<Reference>,
+) -> Option<ModelConfig> {
+    entry.refuse(features::PROVIDERS.lacking("call a provider; use \"mock\", or a model in Rust")?)
+}
+
+/// Finds nothing: the mock model has no fallbacks.
+#[cfg(not(feature = "providers"))]
+pub(crate) fn fallback_cycles(_: &BTreeMap<String, ModelConfig>) -> Vec<ConfigProblem> {
+    Vec::new()
 }
 
 pub(super) fn read_mock(section: Section<'_>, calls: &mut Vec<RuleCall>) -> MockConfig {

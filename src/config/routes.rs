@@ -9,6 +9,7 @@ pub(crate) use self::coded::Destination;
 pub(crate) use self::path::path_problem;
 
 use super::entry::{Entry, only_one_of};
+use super::features::UI;
 use super::names::{NameKind, Reference};
 use super::problem::{ConfigProblem, Spot};
 use super::section::Section;
@@ -186,6 +187,9 @@ fn agent(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<Route
 
 fn files(section: &Section<'_>, base: &Path, path: Option<&str>) -> Option<RouteTarget> {
     let entry = section.get("static")?;
+    if let Some(refusal) = UI.lacking("serve files") {
+        return entry.refuse(refusal);
+    }
     let written = entry.filled_text()?;
     let place = base.join(&written);
     let file = entry.place.spot().file;

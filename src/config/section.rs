@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::ops::{Range, RangeInclusive};
-use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -161,7 +160,12 @@ impl<'a> Section<'a> {
     }
 
     /// Reads a duration of at least a millisecond.
-    pub(crate) fn duration(&self, key: &'static str, default: Duration) -> Duration {
+    #[cfg(feature = "providers")]
+    pub(crate) fn duration(
+        &self,
+        key: &'static str,
+        default: std::time::Duration,
+    ) -> std::time::Duration {
         self.get(key).and_then(|entry| entry.duration()).unwrap_or(default)
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use greenroom_actors::domain::plan::{Call, Plan, Step, Work};
 
 use super::calls::header_secret_problem;
+use super::features::PROVIDERS;
 use super::problem::{ConfigProblem, Spot};
 use super::programs::Program;
 use super::tools::{ToolConfig, ToolKind};
@@ -91,6 +92,21 @@ pub(super) fn place_in(step: &Step, keys: &[&str]) -> Vec<String> {
     let inside = step.is_compensation().then_some("compensate");
     let place = ["steps", &step.id].into_iter().chain(inside).chain(keys.iter().copied());
     place.map(str::to_owned).collect()
+}
+
+/// Returns a refusal of each HTTP step, if this program cannot make HTTP calls.
+pub(crate) fn without_http<'a>(
+    plans: impl IntoIterator<Item = &'a Arc<Plan>>,
+) -> Vec<ConfigProblem> {
+    let Some(refusal) = PROVIDERS.lacking("make HTTP calls") else { return Vec::new() };
+    let found = plans.into_iter().flat_map(|plan| {
+        let http = calls(&plan.steps).into_iter().filter(|(_, call)| matches!(call, Call::Http(_)));
+        let refused = |(step, _): (&Step, _)| {
+            spot_in(plan, &place_in(step, &["http"])).error(refusal.as_str())
+        };
+        http.map(refused).collect::<Vec<_>>()
+    });
+    found.collect()
 }
 
 impl StepSecret {

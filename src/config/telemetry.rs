@@ -6,7 +6,7 @@ mod header;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use reqwest::Url;
+use url::Url;
 
 use super::entry::{Entry, web_address};
 use super::keys::{Takes, Value, section};

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::adapters::updates::RegistryAddress;
 
 use super::entry::Entry;
+use super::features::PROVIDERS;
 use super::keys::{Takes, Value, section};
 use super::system::without_zero;
 
@@ -25,6 +26,9 @@ section! {
 
 impl Value for RegistryAddress {
     fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
+        if let Some(refusal) = PROVIDERS.lacking("ask a registry") {
+            return entry.refuse(refusal);
+        }
         match entry.filled_text()?.parse::<Self>() {
             Ok(address) => Some(address),
             Err(refusal) => entry.refuse(refusal.to_string()),

@@ -19,6 +19,10 @@ use crate::adapters::mock::MockConfig;
 
 /// A test of a workflow.
 #[derive(Debug, Clone)]
+#[cfg_attr(
+    not(all(feature = "cli", feature = "testing")),
+    expect(dead_code, reason = "no command runs them")
+)]
 pub(crate) struct WorkflowTest {
     pub(crate) workflow: String,
     /// Unique within the workflow.

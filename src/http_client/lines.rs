@@ -37,6 +37,7 @@ impl Lines {
     }
 
     /// Takes what is left, which has no line end.
+    #[cfg(feature = "providers")]
     pub(crate) fn take_rest(&mut self) -> Vec<u8> {
         self.scanned = 0;
         std::mem::take(&mut self.buffer)

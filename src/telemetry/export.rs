@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use reqwest::Url;
-use reqwest::header::HeaderMap;
+use http::header::HeaderMap;
+use url::Url;
 
 pub use sampler::Sampler;
 

@@ -30,10 +30,9 @@ use self::generations::Generations;
 use self::journal::JournalSeries;
 use self::stored::StoredCounts;
 use self::turns::Turns;
+use crate::telemetry::sources::Sources;
 
-pub use self::cluster::{LinkReading, ReadLinks};
-pub use self::readings::{ReadStore, Sources, StoreReading};
-pub use self::requests::{Gauged, HeldBytes, RequestMeter, RequestSeries, UNMATCHED};
+pub use self::requests::{Count, Gauged, RequestMeter, RequestSeries, UNMATCHED};
 pub use self::stored::Stored;
 
 /// The `Content-Type` of [`Metrics::text`].

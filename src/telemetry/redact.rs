@@ -44,7 +44,7 @@ impl Secrets {
         for secret in [secret, secret.trim()] {
             let json = serde_json::Value::from(secret).to_string();
             let encoded = utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string();
-            let form = reqwest::Url::parse("http://x/").map(|mut url| {
+            let form = url::Url::parse("http://x/").map(|mut url| {
                 url.query_pairs_mut().append_key_only(secret);
                 url.query().unwrap_or_default().to_owned()
             });

@@ -250,6 +250,7 @@ impl Case {
 
     /// Runs the case once, and returns also whether it ends as expected. What would leave the
     /// process, and answers that nothing asks for, are problems nevertheless.
+    #[cfg(feature = "cli")]
     pub(crate) async fn observe(
         &self,
         server: &impl Fn() -> Greenroom,

@@ -69,6 +69,7 @@ pub(crate) async fn run(test: &WorkflowTest, server: &impl Fn() -> Greenroom) ->
 }
 
 /// Runs one test once, and returns also whether it ends as expected.
+#[cfg(feature = "cli")]
 pub(crate) async fn observe(
     test: &WorkflowTest,
     server: &impl Fn() -> Greenroom,

@@ -19,7 +19,7 @@ use super::outside::Outside;
 use super::swap::swap;
 use super::world::World;
 use crate::app::{self, Registered, checks};
-use crate::config::{Config, ModelConfig};
+use crate::config::Config;
 use crate::greenroom::Problems;
 use crate::nearest::nearest;
 
@@ -129,7 +129,7 @@ impl Setup {
         let outside = Outside::default();
         problems.extend(misnamed(&config, &registered));
         for (name, model) in &config.models {
-            if matches!(model, ModelConfig::Remote(_)) {
+            if model.is_remote() {
                 let models = &mut registered.registry.models;
                 models.entry(name.clone()).or_insert_with(|| outside.model(name));
             }

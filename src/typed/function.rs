@@ -36,10 +36,10 @@ mod sealed {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a function over types for this place",
     label = "does not have the arguments or the result of a typed function",
-    note = "its arguments are up to three `Data<T>`, then one input that implements `Deserialize`, \
-            then, if wanted, the `{C}`",
-    note = "it returns a future of `Result<T, StepError>` in a step and of `Result<T, ToolError>` \
-            in a tool, where `T` implements `Serialize`",
+    note = "its arguments are up to three `Data<T>` of types that are `Send + Sync`, then one input \
+            that implements `Deserialize`, then, if wanted, the `{C}`",
+    note = "it is an `async fn` that returns `Result<T, StepError>` in a step and `Result<T, \
+            ToolError>` in a tool, where `T` implements `Serialize`",
     note = "it is `Clone + Send + Sync + 'static`, and its future is `Send`"
 )]
 pub trait TypedFunction<C: CallContext, Shape>: Clone + Send + Sync + 'static {

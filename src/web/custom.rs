@@ -1,10 +1,16 @@
 //! Routes added by a program or the configuration: handlers in Rust, and shortcuts to workflows,
 //! agents and files.
 
+#[cfg(feature = "ui")]
 pub(crate) mod files;
 pub(crate) mod handler;
+#[cfg(not(feature = "ui"))]
+pub(crate) mod no_files;
 pub(crate) mod payload;
 pub(crate) mod shortcuts;
+
+#[cfg(not(feature = "ui"))]
+pub(crate) use self::no_files as files;
 
 use std::borrow::Cow;
 use std::fmt;

@@ -20,6 +20,7 @@ use crate::api::ids::decode;
 /// Segment of the workflow's or agent's id: `/workflows/:id/...`.
 const SUBJECT: usize = 2;
 /// Segment of the file: `/console/assets/:file`.
+#[cfg(feature = "ui")]
 const ASSET: usize = 3;
 /// Segment of the execution's id: `/workflows/:id/executions/:executionId/...`.
 const EXECUTION: usize = 4;
@@ -146,11 +147,13 @@ pub(crate) fn span(request: &HttpRequest) -> Result<SpanId, ApiError> {
 }
 
 /// Returns the name of the file: `/ui/:file`.
+#[cfg(feature = "ui")]
 pub(crate) fn file(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
     decode(segment(request, SUBJECT)).ok_or_else(|| path_not_found(request))
 }
 
 /// Returns the file of the console that a path names.
+#[cfg(feature = "ui")]
 pub(crate) fn console_asset(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
     decode(segment(request, ASSET)).ok_or_else(|| path_not_found(request))
 }

@@ -14,9 +14,11 @@ use crate::web::gate::{Gatekeeper, guard};
 use crate::web::request_metrics::{self, RouteMeter};
 use crate::web::settings::WebConfig;
 use crate::web::{
-    agents, console, docs, executions, history, inbox, landing, memory, observability, system,
-    tools, whoami, workflows, ws,
+    agents, docs, executions, history, inbox, landing, memory, observability, system, tools,
+    whoami, workflows, ws,
 };
+#[cfg(feature = "ui")]
+use crate::web::{browse, console};
 
 /// Adds every route of the catalogue, and 404 for unknown paths.
 pub(crate) fn bind(service: &mut web::ServiceConfig, config: &WebConfig) {
@@ -91,7 +93,7 @@ fn resource(config: &WebConfig, path: &str, tail: &str) -> actix_web::Resource {
 /// Returns the patterns of a path. The page of the API also has one with a slash at its end.
 fn patterns_of(path: &str, tail: &str) -> Vec<String> {
     let pattern = pattern_of(tail);
-    if path == docs::UI { vec![format!("{pattern}/"), pattern] } else { vec![pattern] }
+    if path == "/ui" { vec![format!("{pattern}/"), pattern] } else { vec![pattern] }
 }
 
 /// Translates `:name` to `{name}`, and `*` to a pattern for the rest of the path.
@@ -173,10 +175,21 @@ fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
         RouteName::SearchMessages => route.to(memory::search),
         RouteName::ForgetUser => route.to(memory::forget_user),
         RouteName::ApiDocument => route.to(docs::document),
-        RouteName::BrowseApi => route.to(docs::page),
-        RouteName::BrowseApiFile => route.to(docs::file),
+        #[cfg(feature = "ui")]
+        RouteName::BrowseApi => route.to(browse::page),
+        #[cfg(feature = "ui")]
+        RouteName::BrowseApiFile => route.to(browse::file),
+        #[cfg(feature = "ui")]
         RouteName::Console | RouteName::ConsolePlace => route.to(console::page),
+        #[cfg(feature = "ui")]
         RouteName::ConsoleAsset => route.to(console::asset),
+        // not in the catalogue of a program without them
+        #[cfg(not(feature = "ui"))]
+        RouteName::BrowseApi
+        | RouteName::BrowseApiFile
+        | RouteName::Console
+        | RouteName::ConsolePlace
+        | RouteName::ConsoleAsset => route.to(not_found),
         RouteName::CheckUpdates => route.to(system::check_updates),
         RouteName::InstallUpdates => route.to(system::install_updates),
         RouteName::SetUpObservability => route.to(system::set_up_observability),

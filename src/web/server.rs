@@ -11,6 +11,9 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::handle::Handle;
 use crate::web::admission::AdmissionLimits;
+#[cfg(feature = "ui")]
+use crate::web::browse::Browser;
+#[cfg(feature = "ui")]
 use crate::web::console::Console;
 use crate::web::docs::Docs;
 use crate::web::peer::Peer;
@@ -57,16 +60,19 @@ pub(crate) fn serve(
     let stops = web::Data::new(shutdown.clone());
     let settings = web::Data::new(Settings::of(config, shutdown));
     let (docs, channels) = (web::Data::new(Docs::default()), web::Data::new(Channels::default()));
-    let console = web::Data::new(Console::default());
+    #[cfg(feature = "ui")]
+    let pages = (web::Data::new(Console::default()), web::Data::new(Browser::default()));
     let connected = settings.clone();
     let server = HttpServer::new(move || {
-        App::new()
+        let application = App::new();
+        #[cfg(feature = "ui")]
+        let application = application.app_data(pages.0.clone()).app_data(pages.1.clone());
+        application
             .app_data(runtime.clone())
             .app_data(handle.clone())
             .app_data(settings.clone())
             .app_data(stops.clone())
             .app_data(docs.clone())
-            .app_data(console.clone())
             .app_data(channels.clone())
             .wrap(from_fn(count_requests))
             .configure(|service| routes::bind(service, &settings.config))

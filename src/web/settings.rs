@@ -10,10 +10,12 @@ use crate::api::inbox::Links;
 use crate::api::observability::Storage;
 use crate::maintenance::Maintenance;
 use crate::reload::ReloadStatus;
-use crate::telemetry::metrics::{HeldBytes, Metrics, RequestMeter};
+use crate::telemetry::metrics::{Metrics, RequestMeter};
+use crate::telemetry::sources::HeldBytes;
 use crate::web::admission::{Admission, AdmissionLimits, Admitted};
 use crate::web::backlog::{Backlog, Subject};
 use crate::web::binding::Binding;
+#[cfg(feature = "ui")]
 use crate::web::console::ConsoleSettings;
 use crate::web::origin::Origins;
 use crate::web::shutdown::Shutdown;
@@ -65,6 +67,7 @@ pub(crate) struct WebConfig {
     /// Storage of traces and logs.
     pub storage: Storage,
     /// Settings of the console.
+    #[cfg(feature = "ui")]
     pub console: ConsoleSettings,
     /// Roles that may pass over claims and assignments of asks.
     pub force_roles: Vec<String>,

@@ -30,6 +30,7 @@ impl StaticFile {
     }
 
     /// Returns a file that is compressed already.
+    #[cfg(feature = "ui")]
     pub(crate) fn packed(bytes: Bytes, gzip: &'static [u8], content_type: &'static str) -> Self {
         let etag = etag_of(&bytes);
         let gzip = Some(Bytes::from_static(gzip));

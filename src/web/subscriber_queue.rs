@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use actix_web::web::Bytes;
 use futures_util::Stream;
-use prometheus::IntCounter;
 use tokio::time::Instant;
 
+use crate::telemetry::metrics::Count;
 use crate::web::backlog::{Backlog, Held};
 use crate::web::peer::SendBuffer;
 
@@ -82,7 +82,7 @@ pub(crate) struct SubscriberQueue<T> {
     queue: Rc<RefCell<Queue<T>>>,
     limits: Limits,
     /// Metric of refused events, of all queues.
-    dropped: Option<IntCounter>,
+    dropped: Option<Count>,
 }
 
 impl<T> Clone for SubscriberQueue<T> {
@@ -116,7 +116,7 @@ impl<T> SubscriberQueue<T> {
     }
 
     /// Also counts refused events in a metric.
-    pub(crate) fn counting(self, dropped: Option<IntCounter>) -> Self {
+    pub(crate) fn counting(self, dropped: Option<Count>) -> Self {
         Self { dropped, ..self }
     }
 

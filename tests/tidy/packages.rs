@@ -1,6 +1,8 @@
-//! Rules for the packages of the crates: files that a build reads are in them.
+//! Rules for the packages of the crates: files that a build reads are in them, and they need few others.
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
+use std::process::Command;
 
 use super::{read, sources};
 
@@ -50,5 +52,52 @@ fn crates_of_the_workspace_are_named_with_their_versions() {
     let named = named.into_iter().flat_map(|it| it.as_table().unwrap());
     for (name, dependency) in named.filter(|(_, it)| it.get("path").is_some()) {
         assert_eq!(dependency.get("version"), Some(version), "{name}");
+    }
+}
+
+/// Returns the number of packages that a build for Linux needs, tests apart.
+fn weight(options: &[&str]) -> usize {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let ended = Command::new(cargo)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["tree", "--locked", "--edges", "normal,build", "--prefix", "none"])
+        .args(["--target", "x86_64-unknown-linux-gnu", "--format", "{p}"])
+        .args(options)
+        .output()
+        .unwrap();
+    let packages = String::from_utf8(ended.stdout).unwrap();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    let named = |line: &str| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
+    packages.lines().filter(|line| !line.is_empty()).map(named).collect::<BTreeSet<_>>().len()
+}
+
+#[test]
+fn the_runtime_with_a_store_stays_light() {
+    let packages = weight(&["--package", "greenroom-store-sqlite"]);
+    assert!(packages < 160, "{packages} packages");
+}
+
+#[test]
+fn the_page_has_the_weight_of_each_feature() {
+    let page = read("docs/library.md");
+    let bare = ["--package", "greenroom", "--no-default-features"];
+    let with = |features: &str| weight(&[&bare[..], &["--features", features]].concat());
+    let none = weight(&bare);
+    let manifest: toml::Table = read("Cargo.toml").parse().unwrap();
+    let features = manifest["features"]["default"].as_array().unwrap();
+    for feature in features.iter().map(|it| it.as_str().unwrap()) {
+        let row = format!("| `{feature}` | {} packages |", with(feature) - none);
+        assert!(page.contains(&row), "docs/library.md needs: {row}");
+    }
+    let client = with("http-client") - none;
+    let (sqlite, all) = (with("sqlite"), weight(&bare[..2]));
+    let runtime = weight(&["--package", "greenroom-store-sqlite"]);
+    for says in [
+        format!("which has {none} packages"),
+        format!("share the HTTP client, {client} packages"),
+        format!("With `sqlite` alone it is {sqlite}, with all {all}"),
+        format!("have {runtime} packages together"),
+    ] {
+        assert!(page.contains(&says), "docs/library.md needs: {says}");
     }
 }

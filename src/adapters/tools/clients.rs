@@ -7,17 +7,20 @@ use greenroom_actors::ports::external_calls::{CallOrigin, ExternalCalls};
 use serde_json::Value;
 
 use super::command::Commands;
+#[cfg(feature = "providers")]
 use super::http::HttpCalls;
 
 /// Clients of HTTP calls and of programs.
 #[derive(Debug, Clone)]
 pub struct OutboundClients {
     /// The client, or the reason why none could be made.
+    #[cfg(feature = "providers")]
     pub http: Result<HttpCalls, String>,
     pub commands: Commands,
 }
 
 impl ExternalCalls for OutboundClients {
+    #[cfg(feature = "providers")]
     fn http(
         &self,
         request: HttpRequest,
@@ -29,6 +32,17 @@ impl ExternalCalls for OutboundClients {
             calls.call(request, &origin).await
         }
         .boxed()
+    }
+
+    /// Fails. No server gets here: it would not have started with an HTTP step.
+    #[cfg(not(feature = "providers"))]
+    fn http(
+        &self,
+        _: HttpRequest,
+        _: CallOrigin,
+    ) -> BoxFuture<'static, Result<Value, AttemptFailure>> {
+        let why = "this program was built without the feature `providers`";
+        std::future::ready(Err(AttemptFailure::new(ErrorKind::Request, why))).boxed()
     }
 
     fn command(

@@ -111,11 +111,6 @@ fn unreadable(why: impl Into<String>) -> AttemptFailure {
     AttemptFailure::new(ErrorKind::Response, why)
 }
 
-/// True if a header can hold the text.
-pub fn is_header_text(text: &str) -> bool {
-    HeaderValue::from_str(text).is_ok()
-}
-
 /// Returns the headers of a call that are not configured.
 fn own_headers(request: &HttpRequest, origin: &CallOrigin) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();

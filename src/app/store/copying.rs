@@ -1,16 +1,56 @@
-//! Copies of whole stores, each in place of a server.
-
-use std::error::Error;
-
-use greenroom_store_codec::dump::{self, Copied, Progress, Source, Target};
-use greenroom_store_sqlite::{FileSource, FileTarget};
+//! Backups and copies of whole stores, by commands.
 
 #[cfg(feature = "postgres")]
-use super::postgres;
+mod postgres;
+
+use std::error::Error;
+use std::path::Path;
+
+use greenroom_store_codec::dump::{self, Copied, Progress, Source, Target};
+use greenroom_store_sqlite::{
+    Backup, FileSource, FileTarget, Restored, back_up as back_up_file, restore as restore_file,
+};
+
 use crate::app::signals::outlive_file_size_limit;
-use crate::config::{Config, StoreUrl};
+use crate::config::{Config, StoreConfig, StoreUrl};
 
 const NOT_KEPT: &str = "\"memory:\" ends with its process, so it cannot be copied";
+
+/// Copies the configured store to a new file, also while a server uses it.
+pub(crate) fn back_up(config: &StoreConfig, target: &Path) -> Result<Backup, Box<dyn Error>> {
+    match &config.url {
+        StoreUrl::Sqlite(path) => writing(|| Ok(back_up_file(path, target)?)),
+        #[cfg(feature = "postgres")]
+        StoreUrl::Postgres(address) => Err(postgres::backup_elsewhere(address).into()),
+        StoreUrl::Memory => {
+            Err("the configured store is \"memory:\", which cannot be backed up".into())
+        }
+    }
+}
+
+/// Makes the configured store out of a backup, while no server uses it.
+pub(crate) fn restore(
+    config: &StoreConfig,
+    backup: &Path,
+    replaces: bool,
+) -> Result<Restored, Box<dyn Error>> {
+    match &config.url {
+        StoreUrl::Sqlite(path) => writing(|| Ok(restore_file(backup, path, replaces)?)),
+        #[cfg(feature = "postgres")]
+        StoreUrl::Postgres(address) => Err(postgres::restore_elsewhere(address).into()),
+        StoreUrl::Memory => {
+            Err("the configured store is \"memory:\", which ends with its process".into())
+        }
+    }
+}
+
+/// Writes large files: a limit of their size is an error, and not the end of the process.
+fn writing<T>(write: impl FnOnce() -> Result<T, Box<dyn Error>>) -> Result<T, Box<dyn Error>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let _within = runtime.enter();
+    outlive_file_size_limit()?;
+    write()
+}
 
 /// Copies a store that no server uses to an empty one. Passwords and certificates of databases are
 /// those of the configuration.

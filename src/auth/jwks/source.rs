@@ -9,6 +9,7 @@ use reqwest::{Client, StatusCode, Url};
 
 use super::set::KeySet;
 use crate::http_client;
+use crate::loopback::is_loopback;
 
 /// Time limit of a fetch, from the name lookup to the last byte.
 pub(super) const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
@@ -36,7 +37,7 @@ impl Source {
             .timeout(FETCH_TIMEOUT)
             // fetches are minutes apart and run on different threads
             .pool_max_idle_per_host(0);
-        if http_client::is_loopback(&url) {
+        if is_loopback(&url) {
             client = client.no_proxy();
         }
         let client = client.build().map_err(|error| error.to_string())?;

@@ -13,7 +13,8 @@ use super::refusal::{Reply, refusal_of, request_id_of};
 use super::settings::Target;
 use super::sse::Events;
 use super::unreachable::{self, silent};
-use crate::http_client::{HttpClient, builder, is_loopback};
+use crate::http_client::{HttpClient, builder};
+use crate::loopback::is_loopback;
 
 /// Time in which a connection is made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

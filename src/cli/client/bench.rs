@@ -11,7 +11,7 @@ use super::api::Call;
 use super::exit::{Exit, Failure};
 use super::screen::{Form, note};
 use super::session::{Session, attended, duration_of, json_of};
-use crate::http_client::is_loopback;
+use crate::loopback::is_loopback;
 
 /// Largest number of connections at a time.
 const CONNECTIONS_MAX: u64 = 1000;

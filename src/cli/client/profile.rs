@@ -13,7 +13,7 @@ use super::screen::{Screen, note};
 use super::session::attended;
 use super::settings::{Options, parse, unknown_profile};
 use super::text::cell;
-use crate::http_client::is_loopback;
+use crate::loopback::is_loopback;
 
 /// Actions on profiles.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Subcommand)]

@@ -1,7 +1,7 @@
 //! The server that a command calls, and the token that it shows: from the command line, the
 //! environment and the profiles.
 
-use reqwest::Url;
+use url::Url;
 
 use super::complete;
 use super::exit::{Failure, quoted};

@@ -1,6 +1,6 @@
 //! Requests without an answer of a greenroom, as failures that say what to try.
 
-use reqwest::Url;
+use url::Url;
 
 use super::exit::{Exit, Failure, quoted};
 use super::settings::SERVER;

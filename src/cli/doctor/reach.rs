@@ -13,8 +13,13 @@ use reqwest::{Client, Url};
 
 use super::finding::{Finding, State};
 use crate::app::{self, Variables};
-use crate::config::{Config, KeySource, ModelConfig};
-use crate::http_client::{self, is_loopback};
+use crate::config::Config;
+#[cfg(feature = "jwt")]
+use crate::config::KeySource;
+#[cfg(feature = "providers")]
+use crate::config::ModelConfig;
+use crate::http_client;
+use crate::loopback::is_loopback;
 
 /// Time in which a server answers.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -47,10 +52,16 @@ pub(super) fn ask(config: &Config) -> Vec<Answer> {
 
 /// Returns the servers by their origin, with what needs them.
 fn servers(config: &Config) -> BTreeMap<String, (Url, Vec<String>)> {
+    #[cfg(not(feature = "providers"))]
+    let models = std::iter::empty();
+    #[cfg(feature = "providers")]
     let models = config.models.iter().filter_map(|(id, model)| match model {
         ModelConfig::Remote(remote) => Some((remote.asked.url().ok()?, format!("models.{id}"))),
         ModelConfig::Mock(_) => None,
     });
+    #[cfg(not(feature = "jwt"))]
+    let keys = None;
+    #[cfg(feature = "jwt")]
     let keys = config.auth.jwt.as_ref().and_then(|jwt| match &jwt.keys {
         KeySource::Jwks(url) => Some((url.clone(), "auth.jwt".to_owned())),
         _ => None,

@@ -8,7 +8,9 @@ use jsonwebtoken::{Algorithm, AlgorithmFamily};
 use toml::de::DeValue;
 
 use super::keys::KeySource;
-use crate::auth::{JwtKeys, JwtProvider, JwtSettings, LEEWAY_MAX, TokenSources};
+#[cfg(feature = "cli")]
+use crate::auth::JwtKeys;
+use crate::auth::{JwtProvider, JwtSettings, LEEWAY_MAX, TokenSources};
 use crate::config::entry::Entry;
 use crate::config::problem::{ConfigProblem, Spot};
 use crate::config::section::Section;
@@ -54,6 +56,7 @@ pub struct JwtConfig {
 }
 
 /// Returns the names of the algorithms.
+#[cfg(feature = "cli")]
 pub(in crate::config) fn algorithm_names() -> impl Iterator<Item = &'static str> {
     ALGORITHMS.iter().map(|(name, _)| *name)
 }
@@ -116,6 +119,7 @@ impl JwtConfig {
 }
 
 /// Signing of tokens, where the keys are a secret.
+#[cfg(feature = "cli")]
 impl JwtConfig {
     /// Returns true if the keys are a secret, with which this program can sign.
     pub(crate) fn signs(&self) -> bool {

@@ -3,14 +3,14 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use reqwest::Url;
 use toml::de::DeValue;
+use url::Url;
 
 use crate::auth::JwtKeys;
 use crate::config::entry::{Entry, only_one_of};
 use crate::config::secret::secret_name;
 use crate::config::section::Section;
-use crate::http_client::is_loopback;
+use crate::loopback::is_loopback;
 
 /// Default variable of the secret.
 const DEFAULT_VARIABLE: &str = "JWT_SECRET";

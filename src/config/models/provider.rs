@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use reqwest::Url;
+use url::Url;
 
 use crate::adapters::models::{ApiKey, Objects, Omitted, Provider, ProviderConfig, RetryPolicy};
 use crate::config::entry::Entry;
@@ -11,7 +11,7 @@ use crate::config::names::{NameKind, Reference};
 use crate::config::problem::{ConfigProblem, Spot};
 use crate::config::secret::secret_name;
 use crate::config::section::Section;
-use crate::http_client::is_loopback;
+use crate::loopback::is_loopback;
 
 use super::ModelConfig;
 

@@ -4,9 +4,12 @@ use greenroom_actors::domain::definition::{HttpMethod, StepType};
 use serde_json::{Map, Value, json};
 
 use super::kinds;
+#[cfg(feature = "providers")]
 use crate::adapters::models::{Objects, PROVIDERS};
+#[cfg(feature = "jwt")]
 use crate::config::auth::algorithm_names;
 use crate::config::calls::{MEMORY_BYTES, OUTPUT_BYTES};
+#[cfg(feature = "providers")]
 use crate::config::models::{FORMER_MOCK, MOCK};
 
 /// The only definition that stays a reference: it is large, and used twice.
@@ -35,15 +38,21 @@ pub(super) struct Parts {
 impl Parts {
     pub(super) fn new() -> Self {
         let mut values = parsed(include_str!("values.json"));
+        #[cfg(feature = "providers")]
         let providers = PROVIDERS.iter().map(|provider| provider.name).chain([MOCK, FORMER_MOCK]);
-        let names: [(&str, Vec<&str>); 5] = [
+        let names: Vec<(&str, Vec<&str>)> = vec![
+            #[cfg(feature = "jwt")]
             ("algorithm", algorithm_names().collect()),
             ("method", HttpMethod::NAMES.map(|(name, _)| name).to_vec()),
+            #[cfg(feature = "providers")]
             ("object_mode", Objects::NAMES.map(|(name, _)| name).to_vec()),
+            #[cfg(feature = "providers")]
             ("provider", providers.collect()),
             ("step_type", StepType::ALL.map(StepType::name).to_vec()),
         ];
-        values.extend(names.map(|(name, names)| (name.to_owned(), json!({ "enum": names }))));
+        values.extend(
+            names.into_iter().map(|(name, names)| (name.to_owned(), json!({ "enum": names }))),
+        );
         let bounds = [("memory_bytes", MEMORY_BYTES), ("output_bytes", OUTPUT_BYTES)];
         values.extend(bounds.map(|(name, bounds)| {
             let (min, max) = bounds.into_inner();

@@ -63,7 +63,7 @@ fn key(parts: &Parts, takes: &Takes, about: &str) -> Value {
         }
         Takes::Duration | Takes::DurationOrZero => parts.value("duration"),
         Takes::DurationOrForever => parts.value("duration_or_forever"),
-        Takes::Flag => json!({ "type": "boolean" }),
+        Takes::Flag | Takes::FlagOf(..) => json!({ "type": "boolean" }),
         Takes::Share => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
         Takes::Secret => parts.value("secret"),
         Takes::OneOf(names) => json!({ "enum": names }),

@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
-use reqwest::Url;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use url::Url;
 
 use crate::config::Environment;
 use crate::config::calls::NOT_FOR_HEADERS;
 use crate::config::problem::ConfigProblem;
-use crate::http_client::is_loopback;
+use crate::loopback::is_loopback;
 use crate::telemetry::export::{ExporterSettings, Sampler, Target};
 
 use super::header::secret_value;

@@ -1,7 +1,7 @@
 //! Headers of exports: texts with names of secrets.
 
 use greenroom_actors::domain::call::secrets_of;
-use reqwest::header::{
+use http::header::{
     CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, HeaderValue,
     TRANSFER_ENCODING,
 };

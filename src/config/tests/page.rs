@@ -56,7 +56,7 @@ fn kind(takes: &Takes) -> String {
         Takes::Duration => "duration, at least 1ms".to_owned(),
         Takes::DurationOrZero => "duration".to_owned(),
         Takes::DurationOrForever => "duration or `\"forever\"`".to_owned(),
-        Takes::Flag => "`true` or `false`".to_owned(),
+        Takes::Flag | Takes::FlagOf(..) => "`true` or `false`".to_owned(),
         Takes::Share => "number, 0 to 1".to_owned(),
         Takes::Text => "string".to_owned(),
         Takes::TextWithVariables => "string, with `${NAME}` for a variable".to_owned(),

@@ -2,23 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use greenroom_actors::domain::cluster::NodeId;
 use greenroom_actors::runtime::ClusterStats;
 use prometheus::proto::{MetricFamily, MetricType};
 
 use super::readings::{counter, figures, gauge};
-
-/// Reads the connections to the other servers.
-pub type ReadLinks = Box<dyn Fn() -> Vec<LinkReading> + Send + Sync>;
-
-/// The connection to one other server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LinkReading {
-    pub node: NodeId,
-    pub is_connected: bool,
-    /// Size of the requests that wait to be sent.
-    pub queued_bytes: usize,
-}
+use crate::telemetry::sources::LinkReading;
 
 /// Returns the metrics of a member, unsorted. Its links have the names of the servers that are
 /// members now: as many series as there are servers.
@@ -130,6 +118,8 @@ fn of_links(stats: &ClusterStats, links: &[LinkReading]) -> [MetricFamily; 2] {
 mod tests {
     use std::sync::Arc;
     use std::time::Duration;
+
+    use greenroom_actors::domain::cluster::NodeId;
 
     use super::*;
 

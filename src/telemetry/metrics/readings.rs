@@ -1,10 +1,8 @@
 //! Metrics that are read at each scrape; nothing counts them as they change.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use greenroom_actors::Runtime;
 use greenroom_actors::observe::log_record::LogLevel;
 use greenroom_actors::runtime::RuntimeStats;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
@@ -12,34 +10,10 @@ use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricT
 use crate::reload::ReloadStatus;
 use crate::telemetry::export::{ExporterStats, SignalCounts};
 use crate::telemetry::logs;
-use crate::telemetry::metrics::cluster::{ReadLinks, of_cluster};
-use crate::telemetry::metrics::requests::{HeldBytes, RequestMeter};
+use crate::telemetry::metrics::cluster::of_cluster;
+use crate::telemetry::metrics::requests::RequestMeter;
 use crate::telemetry::metrics::stored::Stored;
-
-/// Sources of readings.
-pub struct Sources {
-    pub runtime: Runtime,
-    /// `None` for a store without files.
-    pub store: Option<ReadStore>,
-    /// `None` without other servers.
-    pub links: Option<ReadLinks>,
-    /// `None` when export is off.
-    pub exporter: Option<ExporterStats>,
-    pub reload_status: Arc<ReloadStatus>,
-}
-
-/// Reads the figures of the store.
-pub type ReadStore = Box<dyn Fn() -> StoreReading + Send + Sync>;
-
-/// Queue length and sizes of the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StoreReading {
-    /// Requests queued for the writer.
-    pub queued: usize,
-    pub database_bytes: u64,
-    /// `None` for a store whose log is another server's.
-    pub wal_bytes: Option<u64>,
-}
+use crate::telemetry::sources::{HeldBytes, Sources, StoreReading};
 
 impl Sources {
     /// Returns all readings, unsorted.

@@ -1,13 +1,12 @@
 //! Metrics of HTTP requests, connections and streams.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use prometheus::{Error, Histogram, IntCounter, IntCounterVec, IntGauge, Opts};
 
 use super::buckets;
 use super::family::{Counters, Histograms, Maker};
+use crate::telemetry::sources::HeldBytes;
 
 /// Label value for requests that match no route.
 pub const UNMATCHED: &str = "unmatched";
@@ -27,23 +26,15 @@ pub struct RequestMeter {
     held: HeldBytes,
 }
 
-/// Bytes held for clients, counted by the buffers themselves.
-#[derive(Debug, Clone, Default)]
-pub struct HeldBytes {
-    /// Bytes of streams and WebSockets.
-    pub streams: Arc<AtomicUsize>,
-    /// Bytes of large answers.
-    pub answers: Arc<AtomicUsize>,
-    /// Bytes of request bodies.
-    pub bodies: Arc<AtomicUsize>,
-}
-
 /// The series of one method, route and status.
 #[derive(Debug, Clone)]
 pub struct RequestSeries {
     count: IntCounter,
     duration: Histogram,
 }
+
+/// A count of events that happened.
+pub type Count = IntCounter;
 
 /// Guard that counts its subject in a gauge until it is dropped.
 #[derive(Debug)]
@@ -128,7 +119,7 @@ impl RequestMeter {
     }
 
     /// Returns the counter of events dropped because the queue of a connection was full.
-    pub fn dropped(&self) -> &IntCounter {
+    pub fn dropped(&self) -> &Count {
         &self.dropped
     }
 }

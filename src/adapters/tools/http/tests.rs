@@ -15,7 +15,7 @@ use serde_json::{Map, json};
 
 use self::server::{Request, Server, answer};
 use super::*;
-use crate::adapters::tools::outgoing::OutgoingHost;
+use crate::adapters::tools::OutgoingHost;
 
 const CANARY: &str = "canary-5e1f\"7";
 const BYTES_MAX: usize = 1000;
