@@ -29,6 +29,7 @@ mod queries;
 mod record;
 mod restore;
 mod resume;
+mod reversal;
 mod rows;
 mod snapshot;
 mod start;

@@ -28,6 +28,9 @@ pub struct StepContext {
     pub resume: Option<Arc<Value>>,
     /// Caller of the resume, if known; `None` for a deadline.
     pub resumed_by: Option<Arc<Principal>>,
+    /// Of a compensation: why the execution ends, as `error` of expressions (`kind`, `status`,
+    /// `message`, `stepId`, `attempt`).
+    pub error: Option<Arc<Value>>,
     /// The operation context, with `user`, `userId` and `conversationId` where known.
     pub context: Arc<Value>,
     pub execution_id: ExecutionId,
@@ -88,6 +91,7 @@ impl StepContext {
             data,
             resume: None,
             resumed_by: None,
+            error: None,
             context: Arc::new(Value::Object(serde_json::Map::new())),
             path: Arc::from("step"),
             attempt: 1,
@@ -167,6 +171,27 @@ impl StepContext {
     /// ```
     pub fn resume_as<T: DeserializeOwned>(&self) -> Result<Option<T>, StepError> {
         self.resume.as_ref().map(|resume| read_as("resume", resume)).transpose()
+    }
+
+    /// Returns why the execution ends, for a function that compensates a step: the message of the
+    /// failure, or the reason of the cancellation. `None` in any other step.
+    ///
+    /// ```
+    /// use greenroom_actors::function::{StepContext, StepError, StepOutcome};
+    /// use serde_json::{Value, json};
+    ///
+    /// /// Cancels a booking, and says why.
+    /// fn cancel(step: &StepContext) -> Result<StepOutcome, StepError> {
+    ///     let why = step.error_message().unwrap_or("no longer needed");
+    ///     Ok(json!({ "booking": step.data["id"], "why": why }).into())
+    /// }
+    ///
+    /// let mut step = StepContext::for_test(json!({ "id": 7 }));
+    /// step.error = Some(json!({ "kind": "http", "message": "sold out" }).into());
+    /// assert_eq!(cancel(&step), Ok(json!({ "booking": 7, "why": "sold out" }).into()));
+    /// ```
+    pub fn error_message(&self) -> Option<&str> {
+        self.error.as_ref()?.get("message")?.as_str()
     }
 
     /// Sends a `step-progress` with this `event` to the current subscribers of the execution.

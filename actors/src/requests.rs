@@ -202,6 +202,8 @@ pub struct ExecutionState {
     pub last_seq: u64,
     /// Compensation of its completed steps, once it has begun.
     pub compensation: Option<CompensationState>,
+    /// The completed execution whose steps it compensates, if it is the reversal of one.
+    pub reversal_of: Option<ExecutionId>,
     /// Origin of a replay.
     pub replayed_from: Option<Lineage>,
     /// Principal that cancelled it.
@@ -212,7 +214,7 @@ pub struct ExecutionState {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompensationState {
     pub since: Timestamp,
-    /// The error, or the reason of the cancellation.
+    /// The error, or the reason of the cancellation; for a reversal, that of the execution above.
     pub reason: Arc<str>,
     /// Number of steps that are compensated.
     pub completed: usize,

@@ -101,6 +101,8 @@ mod races;
 mod restart;
 #[path = "actors/retention.rs"]
 mod retention;
+#[path = "actors/reversals.rs"]
+mod reversals;
 #[path = "actors/rows.rs"]
 mod rows;
 #[path = "actors/snapshots.rs"]

@@ -107,6 +107,7 @@ fn started(trace: Trace, input: Value) -> Fact {
         depth: 0,
         trace,
         replayed: None,
+        reversal: None,
     }))
 }
 
@@ -116,5 +117,15 @@ fn ran(step: &str, at: Timestamp, output: Value) -> [Fact; 2] {
     let started =
         Fact::StepStarted { path: path.clone(), attempt: 1, interrupted: false, opening: None };
     let output = Arc::new(output);
-    [started, Fact::StepCompleted { path, attempt: 1, since: at, output, usage: None }]
+    [
+        started,
+        Fact::StepCompleted {
+            path,
+            attempt: 1,
+            since: at,
+            output,
+            usage: None,
+            compensable: false,
+        },
+    ]
 }

@@ -145,6 +145,7 @@ fn append(ask: &Asked, row: Row) -> Append {
         depth: 0,
         trace: trace.clone(),
         replayed: None,
+        reversal: None,
     };
     let header = Header {
         id: ExecutionId::trusted(id),

@@ -12,7 +12,8 @@ use crate::config::workflows::kind::ARGS_ALONE;
 
 /// Builder of a compensation, for [`Step::compensate`](super::Step::compensate): the work that undoes
 /// a completed step if the execution fails. Its `data` is the output of the step, `error` says why
-/// the execution ends, and its idempotency key differs from that of the step.
+/// the execution ends (`StepContext::error` of a function), and its idempotency key differs from
+/// that of the step.
 ///
 /// Without [`Compensation::retry`] it has three attempts. When the last one fails, the execution
 /// suspends, and a person lets it run again or skips it.

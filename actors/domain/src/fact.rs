@@ -21,7 +21,7 @@ use crate::time::Timestamp;
 pub use crate::trace::Trace;
 use crate::usage::Usage;
 
-pub use self::start::{Parent, Replayed, Start};
+pub use self::start::{Parent, Replayed, Reversal, Start};
 pub use self::suspension::{Others, Suspension};
 
 /// A fact with its number and time.
@@ -93,6 +93,9 @@ pub enum Fact {
         /// Tokens used by the attempt of an agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Box<Usage>>,
+        /// True for a child with completed steps that can be compensated.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        compensable: bool,
     },
     StepFailed {
         path: StepPath,

@@ -70,13 +70,14 @@ pub fn of_request(input: &Value, context: &Map<String, Value>) -> u64 {
 
 /// Estimates the memory of an execution from its start, before its first step.
 pub fn of_start(start: &Start) -> u64 {
-    let replayed = start.replayed.as_ref();
-    let nodes = replayed.iter().flat_map(|replayed| &replayed.nodes).map(of_node).sum::<u64>();
-    let answer = replayed.and_then(|replayed| replayed.answer.as_ref());
+    let nodes = start.copied().iter().map(of_node).sum::<u64>();
+    let answer = start.replayed.as_ref().and_then(|replayed| replayed.answer.as_ref());
+    let cause = start.reversal.as_ref().map(|reversal| &reversal.cause);
     EXECUTION_BYTES
         + memory_bytes(&start.input)
         + memory_bytes(&start.context)
         + answer.map_or(0, |answer| memory_bytes(answer))
+        + cause.map_or(0, |cause| memory_bytes(cause))
         + nodes
 }
 

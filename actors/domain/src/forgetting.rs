@@ -29,7 +29,10 @@ impl Recorded {
             let others = others.as_mut().is_some_and(|others| others.forget(user));
             suspension.forget(user) | others
         } else if let Fact::WorkflowStarted(start) = fact {
-            start.replayed.as_mut().is_some_and(|replayed| replayed.forget(user))
+            let reversal = start.reversal.as_mut();
+            let in_reversal =
+                reversal.is_some_and(|reversal| forget_nodes(reversal.nodes.iter_mut(), user));
+            start.replayed.as_mut().is_some_and(|replayed| replayed.forget(user)) | in_reversal
         } else {
             false
         };
@@ -44,10 +47,8 @@ impl Recorded {
         if let Fact::StepSuspended { ask: Some(rules), .. } = &self.fact {
             rules.users().for_each(&mut *visit);
         }
-        if let Fact::WorkflowStarted(start) = &self.fact
-            && let Some(replayed) = &start.replayed
-        {
-            each_in(&replayed.nodes, visit);
+        if let Fact::WorkflowStarted(start) = &self.fact {
+            each_in(start.copied(), visit);
         }
     }
 }
@@ -192,6 +193,7 @@ mod tests {
                 parent: None,
                 depth: 0,
                 replayed: None,
+                reversal: None,
                 trace: Trace::of("e", EntityType::Workflow, &Arc::from("w"), TraceOrigin::New),
             };
             State::begin(ExecutionId::trusted("e"), Box::new(start), Timestamp(1))

@@ -22,6 +22,7 @@ mod recover;
 mod release;
 mod replay;
 mod resume;
+mod reversal;
 mod scope;
 mod start;
 mod suspend;
@@ -53,6 +54,7 @@ pub use ending::{Ending, FailedStep};
 pub use finish::StepResult;
 pub use replay::{ReplayFrom, ReplayRefusal};
 pub use resume::Resume;
+pub use reversal::Reversed;
 pub use scope::Outputs;
 pub use why::{AtDeadline, Awaited, Cause, ChildQuestion};
 

@@ -30,7 +30,7 @@ pub struct Plan {
     pub input_schema: Option<Schema>,
     pub result: Option<CompiledProjection>,
     pub steps: Vec<Step>,
-    /// True if any step has a compensation.
+    /// True if any step has a compensation, or starts a workflow that may have one.
     pub compensates: bool,
 }
 
@@ -51,7 +51,8 @@ pub struct Step {
     pub on_error: AfterLastAttempt,
     /// True if the output is discarded and a failure is only recorded.
     pub is_tap: bool,
-    /// Undoes the step after it has completed. It has the id of the step.
+    /// Undoes the step after it has completed. It has the id of the step. For an andWorkflow step
+    /// without `compensate`, it compensates the steps of the child.
     pub compensate: Option<Box<Step>>,
 }
 
@@ -84,6 +85,8 @@ pub enum Work {
         workflow: Arc<str>,
         input: Option<CompiledProjection>,
     },
+    /// Compensates an andWorkflow step: an execution in which the steps of the child are compensated.
+    Reversal,
     Sleep {
         duration_ms: u64,
     },
@@ -199,6 +202,7 @@ impl Work {
             | Self::Call(_)
             | Self::Agent(_)
             | Self::Workflow { .. }
+            | Self::Reversal
             | Self::Sleep { .. }
             | Self::SleepUntil { .. } => &[],
         }
@@ -215,7 +219,7 @@ impl Work {
             | Self::ForEach { .. }
             | Self::Choice { .. }
             | Self::Loop { .. } => WorkClass::Container,
-            Self::Workflow { .. } => WorkClass::Child,
+            Self::Workflow { .. } | Self::Reversal => WorkClass::Child,
             Self::Sleep { .. } | Self::SleepUntil { .. } => WorkClass::Timer,
         }
     }

@@ -29,7 +29,7 @@ use crate::time::Timestamp;
 use crate::usage::Usage;
 
 pub use apply::Misplaced;
-pub use compensating::{BegunCompensation, Compensating};
+pub use compensating::{BegunCompensation, Compensating, is_compensable};
 pub use lanes::Lanes;
 pub use node::{Child, Node, Phase, Resumed, Sequence, Settled, Wait};
 pub(crate) use view::{errors_of, suspension_id};

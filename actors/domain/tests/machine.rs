@@ -38,6 +38,7 @@ mod machine {
     mod replay;
     mod resume;
     mod retry;
+    mod reversal;
     mod rules;
     mod sequence;
     mod sleep;

@@ -174,12 +174,13 @@ impl ExecutionActor {
             input: Arc::clone(&start.input),
             resume: call.resume,
             resumed_by: call.resumed_by,
+            error: call.error,
             outputs: call.outputs,
             context: Arc::clone(&start.context),
             execution_id: self.id.clone(),
             path: Arc::clone(path),
             attempt,
-            idempotency_key: self.idempotency_key(path),
+            idempotency_key: life.machine.idempotency_key(path),
             trace: self.trace_below(life, path, attempt),
             cancellation,
             progress: ProgressSender::default(),
@@ -190,7 +191,7 @@ impl ExecutionActor {
     fn call_origin(&self, life: &LiveExecution, path: &StepPath, attempt: u32) -> CallOrigin {
         CallOrigin {
             name: Arc::from(format!("step {path}")),
-            idempotency_key: self.idempotency_key(path),
+            idempotency_key: life.machine.idempotency_key(path),
             attempt: Some((self.id.clone(), attempt)),
             trace: Some(self.trace_below(life, path, attempt)),
         }
@@ -205,7 +206,7 @@ impl ExecutionActor {
     ) -> ToolContext {
         let start = &life.machine.state().start;
         let context = start.context.as_object();
-        let idempotency_key = self.idempotency_key(path);
+        let idempotency_key = life.machine.idempotency_key(path);
         ToolContext {
             agent_id: None,
             generation_id: None,
@@ -222,10 +223,6 @@ impl ExecutionActor {
     }
 
     /// Returns the key that all attempts of a step share.
-    fn idempotency_key(&self, path: &StepPath) -> String {
-        format!("{}/{path}", self.id)
-    }
-
     fn trace_below(&self, life: &LiveExecution, path: &StepPath, attempt: u32) -> Trace {
         let trace = &life.machine.state().start.trace;
         trace.below(attempt_span(trace, &self.id, path, attempt))

@@ -35,7 +35,10 @@ pub(crate) fn report_of(machine: &Machine) -> ChildReport {
     let state = machine.state();
     let status = match (&state.end, state.announced) {
         (Some(end), _) => match &end.outcome {
-            Outcome::Completed { result } => ChildStatus::Completed { result: Arc::clone(result) },
+            Outcome::Completed { result } => ChildStatus::Completed {
+                result: Arc::clone(result),
+                compensable: state.is_compensable(machine.plan()),
+            },
             Outcome::Failed { error, class, .. } => {
                 ChildStatus::Failed { error: Arc::clone(error), class: *class }
             }
@@ -143,7 +146,12 @@ impl ExecutionActor {
         });
     }
 
-    fn retry_child_later(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
+    pub(super) fn retry_child_later(
+        &mut self,
+        path: &StepPath,
+        attempt: u32,
+        ctx: &mut Context<Self>,
+    ) {
         self.untrack_child(path, attempt, ctx);
         // Busy or ending: queried again soon, and in any case after a restart.
         ctx.run_later(RETRY_CHILD_AFTER, |actor, ctx| actor.start_bodies(ctx));
@@ -157,6 +165,10 @@ impl ExecutionActor {
         call: &ChildCall,
         ctx: &mut Context<Self>,
     ) {
+        if let Some(reversed) = &call.reversed {
+            self.start_reversal(path, attempt, call, reversed, ctx);
+            return;
+        }
         let registry = self.shared.registry();
         let Some(plan) = registry.workflows.get(&*call.workflow) else {
             // Removed since the step began; the child starts once it is configured again.
@@ -221,14 +233,26 @@ impl ExecutionActor {
         if !self.is_current(path, attempt) {
             return;
         }
+        match self.child_start(path, call, plan) {
+            Ok(start) => self.send_start(path, attempt, call, (plan, start), ctx),
+            Err(error) => self.fail_attempt(path, attempt, error, ctx),
+        }
+    }
+
+    /// Sends the start of a child, and takes its report.
+    pub(super) fn send_start(
+        &mut self,
+        path: &StepPath,
+        attempt: u32,
+        call: &ChildCall,
+        (plan, start): (&Arc<Plan>, Box<Start>),
+        ctx: &mut Context<Self>,
+    ) {
         let (answer, reply) = oneshot::channel();
-        let start = match self.child_start(path, call, plan, StartAnswer::Parent(answer)) {
-            Ok(start) => start,
-            Err(error) => {
-                self.fail_attempt(path, attempt, error, ctx);
-                return;
-            }
-        };
+        // Claimed above the limit: its parent is in memory and runs.
+        let claim = self.shared.memory.claim_anyway(footprint::of_start(&start));
+        let answer = StartAnswer::Parent(answer);
+        let start = StartCommand::internal(Arc::clone(plan), start, claim, answer);
         self.shared.deliver(call.child.clone(), ExecutionCommand::Start(Box::new(start)));
         let path = Arc::clone(path);
         self.background_query(reply, ctx, move |actor, report, ctx| match report {
@@ -243,13 +267,12 @@ impl ExecutionActor {
         });
     }
 
-    fn child_start(
+    pub(super) fn child_start(
         &self,
         path: &StepPath,
         call: &ChildCall,
         plan: &Arc<Plan>,
-        answer: StartAnswer,
-    ) -> Result<StartCommand, AttemptFailure> {
+    ) -> Result<Box<Start>, AttemptFailure> {
         let ending = || AttemptFailure::new(ErrorKind::Internal, "the execution is ending");
         let life = self.life.as_ref().ok_or_else(ending)?;
         let own = &life.machine.state().start;
@@ -260,7 +283,7 @@ impl ExecutionActor {
         }
         let attempt = life.machine.node(path).map_or(1, |(_, node)| node.attempt);
         let span = attempt_span(&own.trace, &self.id, path, attempt);
-        let start = Box::new(Start {
+        Ok(Box::new(Start {
             workflow_id: Arc::clone(&call.workflow),
             definition_hash: Arc::clone(&plan.hash),
             input: Arc::clone(&call.input),
@@ -271,10 +294,8 @@ impl ExecutionActor {
             parent: Some(Parent { execution: self.id.clone(), path: Arc::clone(path) }),
             trace: own.trace.below(span),
             replayed: None,
-        });
-        // Claimed above the limit: its parent is in memory and runs.
-        let claim = self.shared.memory.claim_anyway(footprint::of_start(&start));
-        Ok(StartCommand::internal(Arc::clone(plan), start, claim, answer))
+            reversal: None,
+        }))
     }
 
     pub(super) fn fail_attempt(

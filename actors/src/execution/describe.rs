@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::domain::fact::Start;
 use crate::domain::machine::Machine;
 use crate::domain::state::{Compensating, Outcome};
 use crate::ports::store::{Header, Status};
@@ -30,7 +31,8 @@ pub(crate) fn describe(header: &Arc<Header>, machine: &Machine) -> ExecutionStat
         steps: state.steps(plan),
         usage: state.usage.as_deref().copied(),
         last_seq: state.last_seq(),
-        compensation: state.compensating.as_deref().map(compensation_of),
+        compensation: state.compensating.as_deref().map(|it| compensation_of(it, &state.start)),
+        reversal_of: state.start.reversal.as_ref().map(|reversal| reversal.execution.clone()),
         replayed_from: state.start.replayed.as_ref().map(|replayed| Lineage {
             execution_id: replayed.execution.clone(),
             step_id: Arc::clone(&replayed.step_id),
@@ -40,11 +42,14 @@ pub(crate) fn describe(header: &Arc<Header>, machine: &Machine) -> ExecutionStat
     }
 }
 
-fn compensation_of(compensating: &Compensating) -> CompensationState {
+fn compensation_of(compensating: &Compensating, start: &Start) -> CompensationState {
+    let cause =
+        start.reversal.as_ref().and_then(|reversal| reversal.cause.get("message")?.as_str());
+    let reason = compensating.outcome.why().cloned().or_else(|| cause.map(Arc::from));
     let completed = compensating.begun.iter().filter(|it| it.node.output().is_some()).count();
     CompensationState {
         since: compensating.since,
-        reason: compensating.outcome.why().cloned().unwrap_or_default(),
+        reason: reason.unwrap_or_default(),
         completed,
         remaining: compensating.begun.len() - completed + compensating.due.len(),
     }

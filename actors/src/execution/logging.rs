@@ -58,10 +58,10 @@ fn log_fact(id: &ExecutionId, fact: &Fact) {
             log::debug!(reason:% = suspension.reason; "execution {id} suspended");
         }
         Fact::WorkflowResumed => log::debug!("execution {id} resumed"),
-        Fact::CompensationStarted { outcome } => {
-            let why = outcome.why().map_or("", |why| why);
-            log::warn!("execution {id} compensates its completed steps: {why}");
-        }
+        Fact::CompensationStarted { outcome } => match outcome.why() {
+            Some(why) => log::warn!("execution {id} compensates its completed steps: {why}"),
+            None => log::debug!("execution {id} compensates the steps of an earlier one"),
+        },
         Fact::WorkflowCompleted { .. } => log::debug!("execution {id} completed"),
         Fact::WorkflowCancelled { reason, .. } => {
             log::debug!(reason:%; "execution {id} cancelled");

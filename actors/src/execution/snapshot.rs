@@ -44,7 +44,12 @@ const FORM: u32 = 8;
 
 /// Format version of the states of executions that compensate, which older processes would misread.
 /// Those of all others are as before.
-const FORM_COMPENSATING: u32 = 9;
+///
+/// 10: compensations by reversals of children.
+const FORM_COMPENSATING: u32 = 10;
+
+/// Format version of compensations without reversals. It is read, and no longer written.
+const FORM_WITHOUT_REVERSALS: u32 = 9;
 
 /// The newest snapshot: the last event in it, and its size.
 ///
@@ -107,7 +112,7 @@ pub(crate) fn write_snapshot(state: &State) -> Option<Vec<u8>> {
 /// Reads a snapshot of this format version.
 pub(crate) fn read_snapshot(bytes: &[u8]) -> Option<State> {
     let Form { form } = read_stored(bytes).ok()?;
-    if form != FORM && form != FORM_COMPENSATING {
+    if ![FORM, FORM_WITHOUT_REVERSALS, FORM_COMPENSATING].contains(&form) {
         return None;
     }
     read_stored(bytes).ok().map(|Read { state }| state)

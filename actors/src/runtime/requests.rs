@@ -366,5 +366,6 @@ pub(super) fn start_of(plan: &Plan, request: StartExecution, id: &ExecutionId) -
         depth: 0,
         trace,
         replayed: None,
+        reversal: None,
     }
 }

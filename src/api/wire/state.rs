@@ -56,6 +56,9 @@ pub struct StateView<'a> {
     /// Compensation of its completed steps, once it has failed or was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compensation: Option<CompensationView<'a>>,
+    /// Completed execution whose steps it compensates, because the execution above has failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reversal_of: Option<&'a str>,
     pub trace_id: &'a str,
     pub definition_hash: &'a str,
     pub steps: Vec<StepStateView<'a>>,
@@ -95,6 +98,7 @@ impl<'a> StateView<'a> {
             replayed_by: lineage.and_then(|it| it.by.as_deref()).map(PrincipalView::of),
             cancelled_by: state.cancelled_by.as_deref().map(PrincipalView::of),
             compensation: state.compensation.as_ref().map(CompensationView::of),
+            reversal_of: state.reversal_of.as_ref().map(|id| id.as_str()),
             trace_id: &header.trace.id,
             definition_hash: &header.definition_hash,
             steps: state.steps.iter().map(StepStateView::of).collect(),
@@ -125,7 +129,7 @@ impl<'a> StateView<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct CompensationView<'a> {
     pub since: Iso,
-    /// The error, or the reason of the cancellation.
+    /// The error, or the reason of the cancellation; for a reversal, that of the execution above.
     pub reason: &'a str,
     /// Number of steps that are compensated.
     pub completed: usize,

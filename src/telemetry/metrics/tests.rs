@@ -48,7 +48,14 @@ fn completed(path: &str) -> [Recorded; 2] {
             interrupted: false,
             opening: None,
         }),
-        recorded(Fact::StepCompleted { path, attempt: 1, since, output, usage: None }),
+        recorded(Fact::StepCompleted {
+            path,
+            attempt: 1,
+            since,
+            output,
+            usage: None,
+            compensable: false,
+        }),
     ]
 }
 

@@ -32,6 +32,25 @@ pub struct Start {
     /// Present if it replays another execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replayed: Option<Box<Replayed>>,
+    /// Present if it compensates the steps of an execution that has completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reversal: Option<Box<Reversal>>,
+}
+
+impl Start {
+    /// Returns the ended nodes that it copies from another execution.
+    pub(crate) fn copied(&self) -> &[Node] {
+        let replayed = self.replayed.as_ref().map(|replayed| &replayed.nodes);
+        let reversed = self.reversal.as_ref().map(|reversal| &reversal.nodes);
+        replayed.or(reversed).map_or(&[], Vec::as_slice)
+    }
+
+    /// Moves these nodes out; a state has them in its tree.
+    pub(crate) fn take_copied(&mut self) -> Vec<Node> {
+        let replayed = self.replayed.as_mut().map(|replayed| &mut replayed.nodes);
+        let reversed = self.reversal.as_mut().map(|reversal| &mut reversal.nodes);
+        replayed.or(reversed).map(std::mem::take).unwrap_or_default()
+    }
 }
 
 /// State that a replay copies from the replayed execution.
@@ -49,6 +68,18 @@ pub struct Replayed {
     /// The principal that asked for the replay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Arc<Principal>>,
+}
+
+/// State that a reversal copies from the completed execution whose steps it compensates. It runs no
+/// step; its compensations begin at once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reversal {
+    pub execution: ExecutionId,
+    /// `error` of its compensations: why the execution above ends.
+    pub cause: Arc<Value>,
+    /// All nodes. Empty in a state, which has them in its tree.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<Node>,
 }
 
 /// The andWorkflow step that an execution belongs to.

@@ -27,6 +27,9 @@ impl Machine {
         if let Some(compensating) = &self.state.compensating {
             return self.next_of_compensation(compensating, moment);
         }
+        if let Some(begun) = self.begins_reversal() {
+            return Some(begun);
+        }
         if let Some(too_much) = self.too_much(moment.limits) {
             let ended = || self.concluded(self.ended_by(&too_much));
             return Some(self.next_cancelled().unwrap_or_else(ended));
@@ -213,7 +216,8 @@ impl Machine {
             | Work::Race(_)
             | Work::Loop { .. }
             | Work::Agent(_)
-            | Work::Workflow { .. } => Ok(started(path, 1, None)),
+            | Work::Workflow { .. }
+            | Work::Reversal => Ok(started(path, 1, None)),
         }
     }
 
@@ -332,7 +336,8 @@ impl Machine {
             Work::Workflow { workflow, input } if node.child.is_none() => {
                 Some(self.next_child(workflow, input.as_ref(), site))
             }
-            Work::Workflow { .. } => None,
+            Work::Reversal if node.child.is_none() => self.next_reversal(site),
+            Work::Workflow { .. } | Work::Reversal => None,
             Work::When { .. } | Work::All(_) | Work::Choice { .. } => self.next_of_all(site),
             Work::Race(_) => self.next_of_race(site),
             Work::ForEach { concurrency, .. } => self.next_of_each(site, *concurrency),

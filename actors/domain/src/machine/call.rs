@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::call::{CommandRun, HttpRequest};
 use crate::expression::{CompiledProjection, Scope};
+use crate::ids::compensated_path;
 use crate::machine::scope::{Named, Outputs};
 use crate::machine::{Machine, Moment};
 use crate::plan::{Call, Work};
@@ -36,6 +37,8 @@ pub struct FunctionCall {
     pub resume: Option<Arc<Value>>,
     /// Principal of the resume; `None` if unknown.
     pub resumed_by: Option<Arc<Principal>>,
+    /// Reason of the end of the execution, in a compensation.
+    pub error: Option<Arc<Value>>,
     /// Outputs of earlier steps by id, those that are `steps` in expressions.
     pub outputs: Arc<Outputs>,
 }
@@ -48,8 +51,8 @@ impl Machine {
         let timeout_ms = step.timeout_ms;
         let scope =
             |named: Named| -> Scope { self.scope(path, &node.input, Some(node), named, moment) };
-        let outputs = || Arc::new(self.outputs_before(path));
-        let callee = callee(call, node, outputs, scope);
+        let given = || self.function_scope(path);
+        let callee = callee(call, node, given, scope);
         Some(callee.map(|callee| DueCall { callee, timeout_ms }))
     }
 
@@ -57,16 +60,29 @@ impl Machine {
     pub fn function_call(&self, path: &str) -> Option<FunctionCall> {
         let (step, node) = self.node(path)?;
         let Work::Call(Call::Function(function)) = &step.work else { return None };
-        Some(function_call(function, node, Arc::new(self.outputs_before(path))))
+        Some(function_call(function, node, self.function_scope(path)))
+    }
+
+    fn function_scope(&self, path: &str) -> FunctionScope {
+        let error = compensated_path(path).and_then(|_| self.cause_in_scope());
+        FunctionScope { outputs: Arc::new(self.outputs_before(path)), error }
     }
 }
 
-fn function_call(function: &Arc<str>, node: &Node, outputs: Arc<Outputs>) -> FunctionCall {
+/// Values that a function can read beside its node, as expressions can.
+struct FunctionScope {
+    outputs: Arc<Outputs>,
+    error: Option<Arc<Value>>,
+}
+
+fn function_call(function: &Arc<str>, node: &Node, scope: FunctionScope) -> FunctionCall {
+    let FunctionScope { outputs, error } = scope;
     FunctionCall {
         function: Arc::clone(function),
         data: Arc::clone(&node.input),
         resume: node.resume.clone(),
         resumed_by: node.resumed.as_ref().and_then(|resumed| resumed.by.clone()),
+        error,
         outputs,
     }
 }
@@ -74,12 +90,12 @@ fn function_call(function: &Arc<str>, node: &Node, outputs: Arc<Outputs>) -> Fun
 fn callee(
     call: &Call,
     node: &Node,
-    outputs: impl FnOnce() -> Arc<Outputs>,
+    given: impl FnOnce() -> FunctionScope,
     scope: impl FnOnce(Named) -> Scope,
 ) -> Result<Callee, String> {
     let data = &node.input;
     match call {
-        Call::Function(function) => Ok(Callee::Function(function_call(function, node, outputs()))),
+        Call::Function(function) => Ok(Callee::Function(function_call(function, node, given()))),
         Call::Http(call) => {
             let scope = scope(Named::among(call.names()));
             call.request(&scope, data).map(|request| Callee::Http(Box::new(request)))

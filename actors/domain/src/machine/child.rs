@@ -34,8 +34,10 @@ pub enum ChildStatus {
         payload: Option<Arc<Value>>,
         deadline: Option<Timestamp>,
     },
+    /// `compensable`: it has steps that can be compensated.
     Completed {
         result: Arc<Value>,
+        compensable: bool,
     },
     Failed {
         error: Arc<str>,
@@ -128,7 +130,9 @@ impl Machine {
                 let id = Some(id);
                 Fact::ChildSuspended { path, child_seq: seq, reason, payload, id, deadline }
             }
-            ChildStatus::Completed { result } => self.completed_with(&site, result),
+            ChildStatus::Completed { result, compensable } => {
+                completed_by_child(self.completed_with(&site, result), compensable)
+            }
             ChildStatus::Failed { error, class } => {
                 let failure = failure_of_child(&child, &error, class);
                 self.failed(&site, &failure)
@@ -179,11 +183,26 @@ impl Machine {
     }
 }
 
+/// Returns the completion of an andWorkflow step, if it is one, with what the child said.
+fn completed_by_child(fact: Fact, is_compensable: bool) -> Fact {
+    match fact {
+        Fact::StepCompleted { path, attempt, since, output, usage, .. } => {
+            let compensable = is_compensable;
+            Fact::StepCompleted { path, attempt, since, output, usage, compensable }
+        }
+        other => other,
+    }
+}
+
 /// Returns the failure of a child. The message names the execution that failed first; the
 /// executions between that one and this one add nothing to it.
 fn failure_of_child(child: &ExecutionId, error: &str, class: Option<ErrorClass>) -> AttemptFailure {
     let is_passed_on = class.is_some_and(|class| class.kind == ErrorKind::Workflow);
     let message =
         if is_passed_on { error.to_owned() } else { format!("{error} (execution {child})") };
-    AttemptFailure::new(ErrorKind::Workflow, message)
+    let failure = AttemptFailure::new(ErrorKind::Workflow, message);
+    // What no attempt of the child's step could change, no other child could change either.
+    let is_terminal = class.is_some_and(ErrorClass::is_never_retried);
+    let class = failure.class.map(|class| ErrorClass { is_terminal, ..class });
+    AttemptFailure { class, ..failure }
 }

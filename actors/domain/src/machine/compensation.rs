@@ -67,7 +67,7 @@ impl Machine {
     fn end_after(&self, outcome: &Outcome) -> Option<Fact> {
         let since = self.state.created_at;
         match outcome.clone() {
-            Outcome::Completed { .. } => None,
+            Outcome::Completed { result } => Some(Fact::WorkflowCompleted { since, result }),
             Outcome::Failed { error, step_id, path, class } => {
                 Some(Fact::WorkflowFailed { since, error, step_id, path, class })
             }
@@ -102,6 +102,9 @@ impl Machine {
     /// Returns `error` of expressions in a compensation: why the execution ends.
     pub(super) fn cause_in_scope(&self) -> Option<Arc<Value>> {
         let compensating = self.state.compensating.as_ref()?;
+        if let Some(reversal) = &self.state.start.reversal {
+            return Some(Arc::clone(&reversal.cause));
+        }
         Some(Arc::new(match &compensating.outcome {
             Outcome::Failed { error, step_id, path, class } => {
                 let node = path.as_ref().and_then(|path| self.node(path));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::ids::{ExecutionId, StepPath};
+use crate::machine::reversal::Reversed;
 use crate::machine::scope::Named;
 use crate::machine::{Machine, Moment};
 use crate::plan::{Step, Work, WorkClass};
@@ -47,6 +48,8 @@ pub struct ChildCall {
     pub timeout_ms: Option<u64>,
     /// Number of the last event that is durable before the child may start.
     pub since_seq: u64,
+    /// Present if the child compensates the steps of another one.
+    pub reversed: Option<Reversed>,
 }
 
 impl Machine {
@@ -130,6 +133,7 @@ impl Machine {
             input: Arc::clone(&child.input),
             timeout_ms: step.timeout_ms,
             since_seq: node.since_seq,
+            reversed: self.reversed(path),
         })
     }
 }

@@ -56,7 +56,14 @@ impl Machine {
         }
         let output = if step.is_tap { Arc::clone(&node.input) } else { output };
         let (attempt, since) = (node.attempt, node.attempt_started_at);
-        Fact::StepCompleted { path: site.path(), attempt, since, output, usage: None }
+        Fact::StepCompleted {
+            path: site.path(),
+            attempt,
+            since,
+            output,
+            usage: None,
+            compensable: false,
+        }
     }
 
     /// Fails an attempt; another one follows if the policy allows it.

@@ -23,10 +23,10 @@ impl Machine {
         let first = Recorded { seq: 1, at: moment.now, fact, by };
         let mut state = State::begin(id, start, moment.now);
         state.index(&plan);
-        let is_replay = state.start.replayed.is_some();
+        let is_copy = state.start.replayed.is_some() || state.start.reversal.is_some();
         let mut machine = Self::around(plan, state);
-        // The values of a replayed execution may be older than the limit.
-        if is_replay {
+        // The values of the other execution may be older than the limit.
+        if is_copy {
             machine.input_depth = depth_of(&machine.state.start.input);
         }
         let mut batch = Batch { facts: vec![first], ..Batch::default() };

@@ -37,10 +37,10 @@ impl State {
     /// Returns the state after the first fact.
     pub fn begin(id: ExecutionId, mut start: Box<Start>, at: Timestamp) -> Self {
         let memory = footprint::of_start(&start);
-        let taken = start.replayed.as_mut().map(|replayed| std::mem::take(&mut replayed.nodes));
-        let nodes = taken.unwrap_or_default();
+        let nodes = start.take_copied();
         let replayed_data = nodes.first().map(|first| Arc::clone(&first.input));
         let data = replayed_data.as_ref().unwrap_or(&start.input);
+        let newest = nodes.iter().map(|node| node.ended_order).max().unwrap_or(0);
         let root = Sequence { data: Arc::clone(data), nodes };
         Self {
             id,
@@ -60,7 +60,8 @@ impl State {
             end: None,
             bytes: 0,
             memory,
-            facts_applied: 1,
+            // Copied nodes have ended before all others.
+            facts_applied: newest.max(1),
             usage: None,
         }
     }
@@ -237,7 +238,10 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
             begin_attempt(node, *attempt, at);
             node.phase = Phase::Sleeping { until: *until, fired: false, retry: false };
         }
-        Fact::StepCompleted { output, .. } => {
+        Fact::StepCompleted { output, compensable, .. } => {
+            if let Some(child) = &mut node.child {
+                child.compensable = *compensable;
+            }
             end(node, Phase::Completed { output: Arc::clone(output) }, at, order);
         }
         Fact::StepFailed { attempt, error, class, next, .. } => {
@@ -266,6 +270,7 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
                 input: Arc::clone(input),
                 seq: 0,
                 resumed: None,
+                compensable: false,
             });
         }
         Fact::ChildSuspended { child_seq, reason, payload, id, deadline, .. } => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{StepPath, compensated_path, compensation_path};
-use crate::plan::{Plan, Step};
+use crate::plan::{Plan, Step, Work};
 use crate::principal::Principal;
 use crate::state::node::{Node, Phase, Sequence};
 use crate::state::{Outcome, State};
@@ -76,6 +76,13 @@ impl BegunCompensation {
 }
 
 impl State {
+    /// Returns true if it has completed and anything in it can be compensated by a reversal.
+    pub fn is_compensable(&self, plan: &Plan) -> bool {
+        let has_completed =
+            self.end.as_ref().is_some_and(|end| matches!(end.outcome, Outcome::Completed { .. }));
+        has_completed && self.compensating.is_none() && !self.compensable(plan).is_empty()
+    }
+
     /// Returns the paths of all completed steps with a compensation, the newest last.
     pub(crate) fn compensable(&self, plan: &Plan) -> Vec<StepPath> {
         let mut found = Vec::new();
@@ -91,6 +98,13 @@ impl State {
     }
 }
 
-fn is_compensable(step: &Step, node: &Node) -> bool {
-    step.compensate.is_some() && matches!(node.phase, Phase::Completed { .. })
+/// Returns true if the step has completed and can be compensated. A step that is compensated by a
+/// reversal of its child needs a child with something to compensate.
+pub fn is_compensable(step: &Step, node: &Node) -> bool {
+    let Some(compensation) = &step.compensate else { return false };
+    let has_something = match compensation.work {
+        Work::Reversal => node.child.as_ref().is_some_and(|child| child.compensable),
+        _ => true,
+    };
+    has_something && matches!(node.phase, Phase::Completed { .. })
 }

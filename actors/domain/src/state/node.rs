@@ -99,6 +99,9 @@ pub struct Child {
     /// record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed: Option<Box<Resumed>>,
+    /// True if it has completed, with steps that can be compensated.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub compensable: bool,
 }
 
 /// Phase of a node.

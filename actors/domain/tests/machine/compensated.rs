@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use greenroom_domain::definition::StepDefinition;
 use greenroom_domain::ids::compensated_path;
-use greenroom_domain::state::Phase;
+use greenroom_domain::state::{Phase, is_compensable};
 use greenroom_domain::status::Status;
 
 use crate::machine::world::World;
@@ -34,7 +34,7 @@ pub(crate) fn everything_is_compensated(world: &World) {
 fn completed_compensable(world: &World) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     world.machine.state().each_node(world.machine.plan(), &mut |_, path, step, node| {
-        if step.compensate.is_some() && matches!(node.phase, Phase::Completed { .. }) {
+        if is_compensable(step, node) {
             found.insert(path.to_owned());
         }
     });

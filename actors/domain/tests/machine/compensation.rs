@@ -322,12 +322,29 @@ fn a_compensation_sees_the_output_the_iteration_and_the_error() {
 }
 
 #[test]
+fn a_function_sees_why_the_execution_ends() {
+    let mut world = World::of(vec![run("a").undone(), run("b")]);
+    world.finish("a", 1);
+    assert_eq!(world.machine.function_call("b").unwrap().error, None, "only a compensation does");
+    world.fail("b", "boom");
+    let call = world.machine.function_call("a:compensate").unwrap();
+    let error = json!({
+        "kind": "function", "status": null, "message": "boom", "stepId": "b", "attempt": 1,
+    });
+    assert_eq!(call.error.as_deref(), Some(&error));
+}
+
+#[test]
 fn a_workflow_can_compensate() {
     let mut world = World::of(vec![tap("a").compensated(compensation("", true, 1)), run("b")]);
     world.finish("a", 1);
     let lines = world.fail("b", "boom");
     assert_eq!(lines.last().unwrap(), "a:compensate has child c1 of part with 1");
-    world.report("a:compensate", 2, ChildStatus::Completed { result: Arc::new(json!(0)) });
+    world.report(
+        "a:compensate",
+        2,
+        ChildStatus::Completed { result: Arc::new(json!(0)), compensable: false },
+    );
     assert_eq!(world.status(), Status::Error);
 }
 

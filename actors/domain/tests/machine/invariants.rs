@@ -94,7 +94,7 @@ fn effects_have_durable_starts(machine: &Machine) {
         match (&step.work, effect.kind) {
             (Work::Call(_), EffectKind::Call)
             | (Work::Agent(_), EffectKind::Agent)
-            | (Work::Workflow { .. }, EffectKind::Child) => {}
+            | (Work::Workflow { .. } | Work::Reversal, EffectKind::Child) => {}
             (work, kind) => panic!("{kind:?} at {} for {work:?}", effect.path),
         }
         let too_early = machine.effects(node.since_seq - 1);

@@ -43,6 +43,8 @@ struct Law {
     /// Paths of the steps that have completed, in this order.
     completed: Vec<StepPath>,
     is_compensating: bool,
+    /// Nodes were copied from another execution.
+    has_copies: bool,
     /// Steps for which a replay supplied resume data.
     supplied: BTreeSet<StepPath>,
 }
@@ -59,6 +61,8 @@ impl Law {
     fn allow(&mut self, fact: &Fact) {
         match fact {
             Fact::WorkflowStarted(start) => {
+                let replayed = start.replayed.as_ref().is_some_and(|it| !it.nodes.is_empty());
+                self.has_copies = replayed || start.reversal.is_some();
                 // A replay may supply resume data for its first step.
                 let replayed = start.replayed.iter().filter(|replayed| replayed.answer.is_some());
                 self.supplied.extend(replayed.map(|replayed| Arc::clone(&replayed.step_id)));
@@ -134,7 +138,9 @@ impl Law {
         assert_eq!(compensated.is_some(), self.is_compensating, "{path} starts out of turn");
         if let Some(step) = compensated.filter(|_| attempt == 1) {
             let newest = self.completed.iter().rposition(|it| &**it == step);
-            let at = newest.expect("only what completed is compensated");
+            // What was copied ended before all that completed here.
+            let at = newest.or(self.has_copies.then_some(0));
+            let at = at.expect("only what completed is compensated");
             // What completed after it has been compensated, or needs no compensation.
             self.completed.truncate(at);
         }

@@ -25,8 +25,9 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
             };
             format!("{path} starts #{attempt}{why}{opening}")
         }
-        Fact::StepCompleted { path, attempt: _, since: _, output, usage } => {
-            format!("{path} gives {output}{}", used(usage.as_deref()))
+        Fact::StepCompleted { path, attempt: _, since: _, output, usage, compensable } => {
+            let compensable = if *compensable { ", and can be reversed" } else { "" };
+            format!("{path} gives {output}{}{compensable}", used(usage.as_deref()))
         }
         Fact::StepFailed { path, attempt: _, since: _, error, class: _, next, usage } => {
             let used = used(usage.as_deref());

@@ -364,7 +364,12 @@ impl Drama {
                 self.world.child_took(&path, seq + 1);
             } else {
                 let result = Arc::new(json!("done"));
-                self.world.report_of(&path, &child, seq + 1, ChildStatus::Completed { result });
+                self.world.report_of(
+                    &path,
+                    &child,
+                    seq + 1,
+                    ChildStatus::Completed { result, compensable: seq % 2 == 0 },
+                );
             }
             return true;
         }

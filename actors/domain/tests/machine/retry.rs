@@ -191,6 +191,34 @@ fn a_chain_of_failing_children_reports_the_first_failure() {
 }
 
 #[test]
+fn a_failure_that_ends_the_attempts_in_a_child_ends_those_of_its_parent() {
+    let terminal = ErrorClass { is_terminal: true, ..ErrorClass::of(ErrorKind::Function) };
+    let rows = [
+        (terminal, true),
+        (ErrorClass::of(ErrorKind::Cost), true),
+        (ErrorClass::of(ErrorKind::Function), false),
+        (ErrorClass::http(404), false),
+    ];
+    for (class, is_last) in rows {
+        let mut world = World::of(vec![child("p").tries(2)]);
+        let failed = ChildStatus::Failed { error: Arc::from("no"), class: Some(class) };
+        let said = world.report("p", 9, failed);
+        let expected = if is_last { "failed at p: no (execution c1)" } else { AGAIN };
+        assert_eq!(said.last().unwrap(), expected, "{class:?}");
+        // Its own parent gets the same from the class of its end.
+        if is_last {
+            let end = world.machine.state().end.clone().unwrap();
+            let greenroom_domain::state::Outcome::Failed { class, .. } = end.outcome else {
+                panic!("it failed")
+            };
+            let expected = ErrorClass { is_terminal: true, ..ErrorClass::of(ErrorKind::Workflow) };
+            assert_eq!(class, Some(expected));
+        }
+    }
+    const AGAIN: &str = "p fails: no (execution c1); again at 100";
+}
+
+#[test]
 fn retry_and_on_error_alone_can_read_the_error() {
     let known = workflow(vec![
         run("a").retrying(policy(Some("error.kind == 'http'"), Some("error.status == 404"))),

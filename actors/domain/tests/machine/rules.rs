@@ -247,7 +247,11 @@ const RULES: &[Rule] = &[
         || child("a"),
         |world, path| {
             world.crash();
-            world.report(path, 3, ChildStatus::Completed { result: json!(9).into() })
+            world.report(
+                path,
+                3,
+                ChildStatus::Completed { result: json!(9).into(), compensable: false },
+            )
         },
         |place| place.completes(9),
     ),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use greenroom_domain::definition::{StepDefinition, WorkflowDefinition};
 use greenroom_domain::effort::Budget;
 use greenroom_domain::expression::Closures;
-use greenroom_domain::fact::{Recorded, Replayed, Start, Trace};
+use greenroom_domain::fact::{Recorded, Replayed, Reversal, Start, Trace};
 use greenroom_domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_domain::ids::{ExecutionId, StepPath};
 use greenroom_domain::machine::{
@@ -50,6 +50,9 @@ pub(crate) struct World {
     next_child: Cell<u32>,
 }
 
+/// State of another execution, for a replay or a reversal of it.
+type Copied = (Option<Box<Replayed>>, Option<Box<Reversal>>);
+
 /// Environment of an execution at its start.
 pub(crate) struct Setting {
     pub(crate) input: Value,
@@ -78,10 +81,10 @@ pub(crate) fn resume(step: Option<&str>, data: impl Into<Value>) -> Command {
 impl Setting {
     pub(crate) fn start(self, definition: WorkflowDefinition) -> World {
         let plan = Arc::new(Plan::compile(definition).expect("the definition is sound"));
-        self.begin(plan, None)
+        self.begin(plan, (None, None))
     }
 
-    fn begin(self, plan: Arc<Plan>, replayed: Option<Box<Replayed>>) -> World {
+    pub(crate) fn begin(self, plan: Arc<Plan>, (replayed, reversal): Copied) -> World {
         let start = Box::new(Start {
             workflow_id: Arc::from(plan.definition.id.as_str()),
             definition_hash: Arc::clone(&plan.hash),
@@ -93,6 +96,7 @@ impl Setting {
             depth: 0,
             trace: Trace::of("e", EntityType::Workflow, &Arc::from("order"), TraceOrigin::New),
             replayed,
+            reversal,
         });
         let next_child = Cell::new(1);
         let new_id = || counted(&next_child);
@@ -146,7 +150,7 @@ impl World {
         let plan = Arc::clone(from.plan.as_ref().unwrap_or_else(|| self.machine.plan()));
         let replayed = self.machine.replayed_from(from)?;
         let setting = Setting { input, missing: self.missing.clone(), ..Setting::default() };
-        Ok(setting.begin(plan, Some(Box::new(replayed))))
+        Ok(setting.begin(plan, (Some(Box::new(replayed)), None)))
     }
 
     /// Starts an execution of these steps with input `1`.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::domain::fact::{Parent, Replayed, Start, Suspension, Trace};
+use crate::domain::fact::{Parent, Replayed, Reversal, Start, Suspension, Trace};
 use crate::domain::failure::{AttemptError, ErrorClass, ErrorKind};
 use crate::domain::ids::ExecutionId;
 use crate::domain::principal::Principal;
@@ -35,6 +35,7 @@ fn start() -> Start {
             answer: Some(value(json!(null))),
             by: Some(ann()),
         })),
+        reversal: None,
         trace: Trace::of("e", EntityType::Workflow, &Arc::from("w"), TraceOrigin::New),
     }
 }
@@ -95,6 +96,7 @@ fn child() -> Child {
             by_deadline: false,
             id: Some(Arc::from("5f1e")),
         })),
+        compensable: false,
     }
 }
 
@@ -243,7 +245,7 @@ fn an_ended_execution_takes_no_snapshot() {
 /// reject them. Raise [`FORM`], and store what is written now under the new number.
 #[test]
 fn the_format_changes_with_its_version_only() {
-    for (form, state) in [(FORM, everything()), (FORM_COMPENSATING, compensating())] {
+    for (form, state) in [(FORM, everything()), (FORM_COMPENSATING, reversing())] {
         let path = format!("{}/tests/forms/state-{form}.json", env!("CARGO_MANIFEST_DIR"));
         let kept = std::fs::read_to_string(&path).unwrap_or_else(|_| "null".to_owned());
         let written: Value = serde_json::from_slice(&write_snapshot(&state).unwrap()).unwrap();
@@ -251,6 +253,29 @@ fn the_format_changes_with_its_version_only() {
         assert!(written == of_file, "raise {form}; {path} is to hold:\n{written:#}");
         assert_eq!(read_snapshot(kept.as_bytes()), Some(state));
     }
+}
+
+#[test]
+fn compensations_of_the_version_before_reversals_are_read() {
+    let path =
+        format!("{}/tests/forms/state-{FORM_WITHOUT_REVERSALS}.json", env!("CARGO_MANIFEST_DIR"));
+    let kept = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(read_snapshot(kept.as_bytes()), Some(compensating()));
+}
+
+/// Returns the state of a reversal that reverses a child in its turn.
+fn reversing() -> State {
+    let reversal = Reversal {
+        execution: ExecutionId::trusted("o"),
+        cause: value(json!({ "message": "no" })),
+        nodes: Vec::new(),
+    };
+    let completed = Phase::Completed { output: value(json!(null)) };
+    let reversed = Some(Child { compensable: true, ..child() });
+    let mut state = compensating();
+    *state.start = Start { replayed: None, reversal: Some(Box::new(reversal)), ..start() };
+    state.root.nodes.push(Node { child: reversed, ..node(completed) });
+    state
 }
 
 /// Returns a state with a compensation that has ended, one that asks, and one that is due.

@@ -192,7 +192,7 @@ impl<'a> OpenSpans<'a> {
 
     fn apply_end_of_step(&mut self, recorded: &Recorded, events: &mut Vec<SpanEvent>) {
         let at = recorded.at;
-        if let Fact::StepCompleted { path, attempt, since, output, usage } = &recorded.fact {
+        if let Fact::StepCompleted { path, attempt, since, output, usage, .. } = &recorded.fact {
             let work = SpanWork::Step {
                 path: Arc::clone(path),
                 attempt: *attempt,

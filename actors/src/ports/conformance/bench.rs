@@ -278,6 +278,7 @@ pub fn started(seq: u64) -> Recorded {
         depth: 0,
         trace: trace(),
         replayed: None,
+        reversal: None,
     };
     recorded(seq, Fact::WorkflowStarted(Box::new(start)))
 }

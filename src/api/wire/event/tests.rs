@@ -37,6 +37,7 @@ fn started() -> Fact {
         depth: 0,
         trace: Trace::of("e", EntityType::Workflow, &"order".into(), TraceOrigin::New),
         replayed: None,
+        reversal: None,
     }))
 }
 
@@ -76,8 +77,14 @@ fn events_of_steps_name_the_step_and_nested_ones_the_path() {
     let slept = Fact::StepSlept { path: path.clone(), attempt: 1, until: SINCE };
     assert_eq!(data(slept), [json!({ "type": "step-start", "from": "post" })]);
     let output = Arc::new(Value::Null);
-    let complete =
-        Fact::StepCompleted { path: nested, attempt: 1, since: SINCE, output, usage: None };
+    let complete = Fact::StepCompleted {
+        path: nested,
+        attempt: 1,
+        since: SINCE,
+        output,
+        usage: None,
+        compensable: false,
+    };
     assert_eq!(
         data(complete),
         [json!({ "type": "step-complete", "from": "post", "path": "checks/ledger/post",

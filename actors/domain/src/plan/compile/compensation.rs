@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock};
 use serde_json::json;
 
 use super::Compiler;
-use crate::definition::{Body, StepDefinition, StepKind, WorkflowDefinition};
-use crate::plan::{AfterLastAttempt, Step};
+use crate::definition::{Body, RetryPolicy, StepDefinition, StepKind, WorkflowDefinition};
+use crate::plan::{AfterLastAttempt, Step, Work};
 use crate::schema::Schema;
 
 /// Answers to a compensation that failed.
@@ -29,7 +29,9 @@ static ANSWER: LazyLock<Option<Schema>> = LazyLock::new(|| {
 impl Compiler {
     /// Compiles the compensation of a step, which has the id of the step.
     pub(super) fn compensation(&mut self, step: &StepDefinition) -> Option<Box<Step>> {
-        let rule = step.compensate.as_deref()?;
+        let Some(rule) = step.compensate.as_deref() else {
+            return self.reversal(step);
+        };
         let kind = step.kind.step_type();
         if !kind.can_compensate() {
             let inside = !step.kind.blocks().is_empty();
@@ -57,25 +59,40 @@ impl Compiler {
         };
         self.place.pop();
         self.compensates = true;
-        Some(Box::new(Step {
-            id: Arc::from(step.id.as_str()),
-            work: work?,
-            suspend: None,
-            input_schema: None,
-            output_schema: None,
-            suspend_schema: None,
-            resume_schema: ANSWER.clone(),
-            retry,
-            timeout_ms: rule.timeout_ms,
-            on_error: AfterLastAttempt::Ask,
-            is_tap: false,
-            compensate: None,
-        }))
+        Some(Box::new(Step { retry, timeout_ms: rule.timeout_ms, ..undoing(&step.id, work?) }))
+    }
+
+    /// Compiles the compensation of an andWorkflow step that has none in its definition.
+    fn reversal(&mut self, step: &StepDefinition) -> Option<Box<Step>> {
+        if !matches!(step.kind, StepKind::Workflow { .. }) {
+            return None;
+        }
+        self.compensates = true;
+        let retry = Some(self.retry(&RetryPolicy::default()));
+        Some(Box::new(Step { retry, ..undoing(&step.id, Work::Reversal) }))
     }
 
     pub(super) fn check_compensates(&mut self, definition: &WorkflowDefinition) {
         if definition.compensate_on_cancel && !self.compensates {
             self.problem("compensate_on_cancel", "no step has a `compensate`");
         }
+    }
+}
+
+/// Returns a compensation of the step with this id, without retries and timeout.
+fn undoing(id: &str, work: Work) -> Step {
+    Step {
+        id: Arc::from(id),
+        work,
+        suspend: None,
+        input_schema: None,
+        output_schema: None,
+        suspend_schema: None,
+        resume_schema: ANSWER.clone(),
+        retry: None,
+        timeout_ms: None,
+        on_error: AfterLastAttempt::Ask,
+        is_tap: false,
+        compensate: None,
     }
 }

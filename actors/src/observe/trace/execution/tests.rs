@@ -43,6 +43,7 @@ pub(crate) fn started() -> Recorded {
         parent: None,
         depth: 0,
         replayed: None,
+        reversal: None,
         trace: header.trace.clone(),
     };
     at(0, Fact::WorkflowStarted(Box::new(start)))
@@ -73,7 +74,10 @@ impl Story {
     pub(crate) fn done(path: &str, attempt: u32) -> Recorded {
         let (path, since) = (Arc::from(path), Self::since(attempt));
         let output = Arc::new(json!("out"));
-        at(80, Fact::StepCompleted { path, attempt, since, output, usage: None })
+        at(
+            80,
+            Fact::StepCompleted { path, attempt, since, output, usage: None, compensable: false },
+        )
     }
 
     fn failed(ms: i64, path: &str, attempt: u32, next: AfterFailure) -> Recorded {

@@ -1,0 +1,77 @@
+//! Reversal: a new execution that compensates the steps of a child that has completed.
+//!
+//! An execution that has ended never changes, so its steps are compensated in another one, which
+//! copies its nodes, runs no step and completes once all is undone.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::fact::{Fact, Reversal};
+use crate::ids::{ExecutionId, compensated_path};
+use crate::machine::Machine;
+use crate::machine::place::Site;
+use crate::plan::Work;
+use crate::state::{Child, Node, Outcome};
+
+/// The completed execution whose steps a child compensates.
+#[derive(Debug, Clone)]
+pub struct Reversed {
+    pub execution: ExecutionId,
+    /// `error` of the compensations.
+    pub cause: Arc<Value>,
+}
+
+impl Machine {
+    /// Returns what a new execution needs to compensate the steps of this one; `None` unless it has
+    /// completed.
+    pub fn reversal(&self, cause: Arc<Value>) -> Option<Reversal> {
+        let end = self.state.end.as_ref()?;
+        let has_completed = matches!(end.outcome, Outcome::Completed { .. });
+        has_completed.then(|| Reversal {
+            execution: self.state.id.clone(),
+            cause,
+            nodes: self.state.root.nodes.iter().map(Node::to_be_stored).collect(),
+        })
+    }
+
+    /// Returns the id and the path of which idempotency keys are made. A reversal has the id of the
+    /// execution that it reverses, so that another attempt has the same keys.
+    pub fn idempotency_key(&self, path: &str) -> String {
+        let reversal = self.state.start.reversal.as_ref();
+        let id = reversal.map_or(&self.state.id, |reversal| &reversal.execution);
+        format!("{id}/{path}")
+    }
+
+    /// Begins a reversal, which compensates at once.
+    pub(super) fn begins_reversal(&self) -> Option<Fact> {
+        self.state.start.reversal.as_ref()?;
+        let outcome = Outcome::Completed { result: Arc::new(Value::Null) };
+        Some(Fact::CompensationStarted { outcome: Box::new(outcome) })
+    }
+
+    /// Chooses the id of the execution that compensates the steps of a completed child.
+    pub(super) fn next_reversal(&self, site: &Site<'_>) -> Option<Fact> {
+        let path = site.path();
+        let Child { workflow, input, .. } = self.reversed_child(&path)?;
+        let (workflow, input) = (Arc::clone(workflow), Arc::clone(input));
+        let child = (site.moment.new_id)();
+        Some(Fact::ChildStarted { path, child, workflow, input })
+    }
+
+    /// Returns what the compensation at a path reverses; `None` if it is another kind of step.
+    pub(super) fn reversed(&self, path: &str) -> Option<Reversed> {
+        let (compensation, _) = self.node(path)?;
+        if !matches!(compensation.work, Work::Reversal) {
+            return None;
+        }
+        let execution = self.reversed_child(path)?.id.clone();
+        Some(Reversed { execution, cause: self.cause_in_scope()? })
+    }
+
+    /// Returns the child of the step that the node at a path compensates.
+    fn reversed_child(&self, path: &str) -> Option<&Child> {
+        let (_, node) = self.node(compensated_path(path)?)?;
+        node.child.as_ref()
+    }
+}
