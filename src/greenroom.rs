@@ -101,7 +101,8 @@ impl Greenroom {
         for (name, closure) in code.closures {
             if !self.registry.closures.add(workflow.id(), &name, closure.code()) {
                 self.problems.push(format!(
-                    "workflow {}: two steps have the closure {name}: give them different ids",
+                    "workflow {}: the closure {name} is set twice: on one step, or on two of the same id, or \
+                     because the workflow is registered twice",
                     workflow.id()
                 ));
             }

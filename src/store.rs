@@ -18,7 +18,12 @@
 //! }
 //! ```
 
+pub use greenroom_actors::domain::assignment::AskRules;
+pub use greenroom_actors::domain::fact::Recorded;
+pub use greenroom_actors::domain::ids::ExecutionId;
 pub use greenroom_actors::domain::slot::SlotSet;
+pub use greenroom_actors::domain::time::Timestamp;
+pub use greenroom_actors::domain::trace::{Anchor, EntityType, RootRow, Trace};
 pub use greenroom_actors::observe::log_record::LogRecord;
 pub use greenroom_actors::ports::conformance;
 pub use greenroom_actors::ports::crash_marks::{

@@ -37,7 +37,7 @@
 //! A closure is evaluated where an expression would be: its result is recorded before anything
 //! follows from it, and is not asked for again, also after a restart. It must not wait, and must
 //! have no effect but its result: a decision that was not recorded is made again. A closure that
-//! returns an error or panics fails its step. Executions that an earlier process started call the
+//! returns an error or panics fails its step with the kind `expression`, as an expression does. Executions that an earlier process started call the
 //! closures that this one has under the same ids of workflow and step.
 
 use std::any::Any;
@@ -98,10 +98,18 @@ impl Scope {
         output.map(|value| read(&format!("steps.{step}"), value)).transpose()
     }
 
+    /// Returns the execution: `id`, `workflowId`, `startedAt` and what else expressions read.
+    pub fn execution<T: DeserializeOwned>(&self) -> Result<T, StepError> {
+        self.named("execution")
+    }
+
     fn named<T: DeserializeOwned>(&self, name: &str) -> Result<T, StepError> {
-        match self.0.value(name) {
-            Some(value) => read(name, value),
-            None => read(name, &Value::Null),
+        match (self.0.value(name), name) {
+            (Some(value), _) => read(name, value),
+            (None, "item" | "index") => Err(StepError::terminal(format!(
+                "there is no {name} here: the step is in no for_each"
+            ))),
+            (None, _) => read(name, &Value::Null),
         }
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
     /// Write what happens into `expect` of the tests that fail or expect nothing.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "output")]
     update: bool,
     /// Format of the output.
     #[arg(short, long, value_enum, default_value_t, value_name = "FORM")]

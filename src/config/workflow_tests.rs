@@ -190,11 +190,10 @@ fn read_mocks(
         }
     }
     for (name, entry) in section.named_entries("workflows") {
-        if name == workflow {
-            entry.place.refuse("is this workflow: mock its steps by `mocks.STEP`");
-        }
         found.references.push(Reference::new(NameKind::Workflow, &name, entry.place.spot()));
-        let calls = entry.section().map(|of| read_calls(of.named(), None));
+        // also where a step is named like one of these tables
+        let known = (name == workflow).then_some(steps);
+        let calls = entry.section().map(|of| read_calls(of.named(), known));
         mocks.steps.entry(name).or_default().extend(calls.unwrap_or_default());
     }
     let others = ["tools", "models", "workflows"];

@@ -40,7 +40,10 @@ pub trait ServerContext: sealed::Sealed {
 
 /// Reason for a context without a handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no server runs this: the context is that of a unit test, or its server has ended")]
+#[error(
+    "no server runs this: the context is that of a unit test (greenroom::testing has worlds with a \
+     server), or its server has ended"
+)]
 pub struct NoServer;
 
 impl ServerContext for StepContext {

@@ -14,7 +14,7 @@ use super::crashes;
 use super::expectation::Expectation;
 use super::mock::Mock;
 use super::play::{Play, Played};
-use super::setup::{Mocks, Model};
+use super::setup::{Mocks, Model, read_time};
 use crate::Greenroom;
 use crate::greenroom::Problems;
 
@@ -132,6 +132,15 @@ impl Case {
         self
     }
 
+    /// Sets the time at which it starts, as [`Setup::starting_at`](super::Setup::starting_at) does.
+    pub fn starting_at(mut self, time: &str) -> Self {
+        match read_time(time) {
+            Ok(start) => self.start = Some(start),
+            Err(problem) => self.problems.push(problem),
+        }
+        self
+    }
+
     /// Puts a mock in place of a step, as [`Setup::mock_step`](super::Setup::mock_step) does.
     pub fn mock_step(self, step: &str, mock: Mock) -> Self {
         let workflow = self.workflow.clone();
@@ -227,7 +236,7 @@ impl Case {
         self
     }
 
-    pub(crate) fn starting_at(self, start: Option<Timestamp>) -> Self {
+    pub(crate) fn started_at(self, start: Option<Timestamp>) -> Self {
         Self { start, ..self }
     }
 
@@ -243,7 +252,10 @@ impl Case {
         }
         let (mut outcome, played) = self.run_once(&server, None).await?;
         if self.crashes {
-            outcome.kills = crashes::everywhere(self, &server, &played).await?;
+            let calls: Vec<_> = self.mocks.all().map(|(_, mock)| mock.calls()).collect();
+            let kills = crashes::everywhere(self, &server, &played).await;
+            self.mocks.all().zip(calls).for_each(|((_, mock), calls)| mock.set_calls(calls));
+            outcome.kills = kills?;
         }
         Ok(outcome)
     }
@@ -268,7 +280,7 @@ impl Case {
         server: &impl Fn() -> Greenroom,
         kill_after: Option<u64>,
     ) -> Result<Played, Problems> {
-        self.mocks.all().for_each(|(_, mock)| mock.forget_calls());
+        self.mocks.all().for_each(|(_, mock)| mock.set_calls(Vec::new()));
         let setup = server().test().mocking(self.mocks.clone(), self.start);
         let world = setup.launch().await?;
         Play::new(self, world, kill_after).finish().await

@@ -83,7 +83,7 @@ fn case(test: &WorkflowTest) -> Result<Case, Problems> {
     let mut case = Case::new(&test.workflow)
         .input(&test.input)
         .context(&test.context)
-        .starting_at(test.now)
+        .started_at(test.now)
         .expecting(Expectation::from(&test.expect));
     if let Some(user) = &test.user {
         case = case.user(user);

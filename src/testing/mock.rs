@@ -82,7 +82,8 @@ impl Mock {
         Self { is_repeatable: false, ..self }
     }
 
-    /// Returns the calls so far, in their order.
+    /// Returns the calls so far, in their order; after a [`Case`](super::Case), those of its run
+    /// without a kill.
     pub fn calls(&self) -> Vec<MockCall> {
         self.log().clone()
     }
@@ -91,9 +92,9 @@ impl Mock {
         self.is_repeatable
     }
 
-    /// Forgets the calls so far.
-    pub(super) fn forget_calls(&self) {
-        self.log().clear();
+    /// Replaces the calls so far.
+    pub(super) fn set_calls(&self, calls: Vec<MockCall>) {
+        *self.log() = calls;
     }
 
     fn log(&self) -> MutexGuard<'_, Vec<MockCall>> {

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use greenroom_actors::domain::ids::{ExecutionId, compensated_path, compensation_path};
+use greenroom_actors::domain::slot::SlotSet;
 use greenroom_actors::domain::status::Status;
 use greenroom_actors::domain::step_state::StepStatus;
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::store::{Ask, Journal as _};
+use greenroom_actors::ports::store::{Ask, Executions as _, Journal as _};
 use greenroom_actors::requests::{ExecutionState, StartError, StartExecution, Target};
 use greenroom_actors::visibility::Visibility;
 use serde_json::Value;
@@ -179,7 +180,7 @@ impl<'c> Play<'c> {
                     continue;
                 }
                 Some((_, pause)) => pause,
-                None if waits_for_ever(&state, &open) => {
+                None if self.waits_for_ever(&state, &open).await? => {
                     let waiting = open.iter().map(name_of).collect();
                     return Ok(Rest::Waits(Box::new(state), waiting));
                 }
@@ -267,6 +268,22 @@ impl<'c> Play<'c> {
         })
     }
 
+    /// Returns true if only an answer can continue it: no deadline ends the wait, nothing in it sleeps,
+    /// and nothing has happened since it was looked at. Without an ask, the runtime is about to
+    /// continue it.
+    async fn waits_for_ever(&self, state: &ExecutionState, open: &[Ask]) -> Result<bool, String> {
+        if state.status != Status::Suspended
+            || open.is_empty()
+            || open.iter().any(|ask| ask.deadline.is_some())
+        {
+            return Ok(false);
+        }
+        let (all, end) = (SlotSet::all(), Timestamp(i64::MAX));
+        let timers = self.world.store().timers_due(&all, end, 1).await;
+        let is_armed = !timers.map_err(|error| error.to_string())?.is_empty();
+        Ok(!is_armed && !self.changes.has_changed().unwrap_or(true))
+    }
+
     fn unfinished(&self, state: &ExecutionState) -> String {
         let running = state.steps.iter().filter(|step| step.status == StepStatus::Running);
         let running: Vec<_> = running.map(|step| &*step.path).collect();
@@ -296,12 +313,4 @@ impl<'c> Play<'c> {
             state,
         }
     }
-}
-
-/// Returns true if only an answer can continue it, and no deadline ends the wait. Without an ask, the
-/// runtime is about to continue it.
-fn waits_for_ever(state: &ExecutionState, open: &[Ask]) -> bool {
-    state.status == Status::Suspended
-        && !open.is_empty()
-        && open.iter().all(|ask| ask.deadline.is_none())
 }

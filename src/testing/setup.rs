@@ -101,9 +101,9 @@ impl Setup {
     /// Sets the time at which the world begins, in place of 2026-01-01T00:00:00Z. A text that is not
     /// RFC 3339 is a problem of the launch.
     pub fn starting_at(mut self, time: &str) -> Self {
-        match Timestamp::from_iso(time) {
-            Some(start) => self.start = start,
-            None => self.problems.push(format!("{time:?} is not a time, as 2026-03-01T09:00:00Z")),
+        match read_time(time) {
+            Ok(start) => self.start = start,
+            Err(problem) => self.problems.push(problem),
         }
         self
     }
@@ -214,6 +214,11 @@ impl Mocks {
         let steps = self.steps.values().flatten();
         steps.chain(&self.tools).map(|(name, mock)| (name.as_str(), mock))
     }
+}
+
+pub(super) fn read_time(text: &str) -> Result<Timestamp, String> {
+    let time = Timestamp::from_iso(text);
+    time.ok_or_else(|| format!("{text:?} is not a time, as 2026-03-01T09:00:00Z"))
 }
 
 fn nowhere<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a String>) -> String {

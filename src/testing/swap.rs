@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use greenroom_actors::domain::definition::{Body, StepDefinition, StepKind, WorkflowDefinition};
-use greenroom_actors::domain::ids::{compensated_path, step_id_of};
+use greenroom_actors::domain::ids::compensated_path;
 
 use super::mock::Mock;
 use crate::nearest::nearest;
 
 /// Puts mocks in place of steps; returns each with the name of its function. Steps are named by id,
-/// path, or either with `:compensate`. Problems name what is not there.
+/// which is unique in a workflow, or id and `:compensate`. Problems name what is not there.
 pub(super) fn swap(
     definition: &mut WorkflowDefinition,
     mocks: &BTreeMap<String, Mock>,
@@ -28,7 +28,7 @@ pub(super) fn swap(
             }
             Put::Without => problems.push(format!(
                 "step {} of workflow {} has no compensation to mock",
-                step_id_of(name),
+                compensated_path(name).unwrap_or(name),
                 definition.id
             )),
         }
@@ -48,7 +48,7 @@ enum Put {
 fn put(steps: &mut [StepDefinition], name: &str, function: &str) -> Put {
     let body = || Body::Run { function: function.to_owned(), version: None };
     for step in steps {
-        if step.id == step_id_of(name) {
+        if step.id == compensated_path(name).unwrap_or(name) {
             let kind = if compensated_path(name).is_none() {
                 &mut step.kind
             } else if let Some(compensation) = &mut step.compensate {

@@ -338,6 +338,46 @@ fn an_execution_that_waits_for_ever_is_suspended() {
     assert_eq!(problems_of(&expected, &server), [""; 0]);
 }
 
+/// Something waits for an answer that never comes, and something else does not.
+#[test]
+fn what_waits_is_not_the_whole_execution() {
+    let asked = || Step::map("ask", json!(1)).suspend(Suspend::always());
+    let late = || Block::new("late").step(Step::sleep("sleep", 60 * HOUR));
+    let race = Step::race("first", [Block::new("answer").step(asked()), late()]);
+    let both = Step::all("both", [Block::new("answer").step(asked()), late()]);
+    let (race, both) = (Workflow::new("race").step(race), Workflow::new("both").step(both));
+    let server = move || Greenroom::new().workflow(race.clone()).workflow(both.clone());
+    let raced = Case::new("race").expect_took(60 * HOUR);
+    assert_eq!(problems_of(&raced, &server), [""; 0]);
+    let problems = problems_of(&Case::new("both"), &server);
+    let waits = "its status is suspended, expected completed: both/answer/ask waits for an answer";
+    assert_eq!(problems, [waits]);
+}
+
+#[test]
+fn what_is_due_at_the_end_of_a_skip_has_happened() {
+    let world = server().test().mock_step("expense", "pay", Mock::output(1));
+    run(async move {
+        let world = world.launch().await.unwrap();
+        let run = world.start("expense", &Value::Null).await.unwrap();
+        run.settled().await.unwrap();
+        assert_eq!(world.waiting().await.unwrap(), ["manager"]);
+        world.skip(48 * HOUR).await;
+        assert_eq!(run.state().await.unwrap().status, Status::Completed);
+        assert_eq!(world.waiting().await.unwrap(), [""; 0]);
+        world.end().await;
+    });
+}
+
+#[test]
+fn calls_are_those_of_the_run_without_a_kill() {
+    let pay = Mock::output(json!(7));
+    let yes = json!({ "approved": true });
+    let case = case().mock_step("pay", pay.clone()).answer("manager", HOUR, &yes);
+    run(case.crash_everywhere().run(server)).unwrap();
+    assert_eq!(pay.calls().len(), 1);
+}
+
 #[test]
 fn a_world_is_driven_step_by_step() {
     let pay = Mock::with(|call| Ok(json!({ "of": call.input, "attempt": call.attempt })));

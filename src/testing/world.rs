@@ -105,9 +105,21 @@ impl World {
         self.handle.run(workflow, execution_id)
     }
 
-    /// Lets virtual time pass: everything happens that is due meanwhile.
+    /// Lets virtual time pass, and a millisecond: everything has happened that is due until then.
     pub async fn skip(&self, time: Duration) {
         tokio::time::sleep(time).await;
+        // time goes further only when nothing else can happen
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+
+    /// Returns the virtual time.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Returns what waits for an answer: paths of steps, and `a call of` tools.
+    pub async fn waiting(&self) -> Result<Vec<String>, AnswerError> {
+        Ok(self.open_asks().await?.iter().map(name_of).collect())
     }
 
     /// Answers the open ask of a step, named by its id or its path, in any execution, or of a call of
@@ -121,7 +133,7 @@ impl World {
         let open = self.open_asks().await?;
         let found = open.iter().find(|ask| is_about(ask, about)).cloned();
         let Some(ask) = found else {
-            let waiting: Vec<_> = open.iter().map(name_of).collect();
+            let waiting = open.iter().map(name_of).collect::<Vec<_>>();
             let waiting = match waiting.is_empty() {
                 true => "nothing does".to_owned(),
                 false => format!("{} does", waiting.join(", ")),
@@ -157,11 +169,6 @@ impl World {
     /// Returns what would have left the process and is not mocked, in words.
     pub fn refused(&self) -> Vec<String> {
         self.blueprint.outside.refused()
-    }
-
-    /// Returns the virtual time.
-    pub(super) fn now(&self) -> Timestamp {
-        self.clock.now()
     }
 
     pub(super) fn store(&self) -> &Arc<MemoryStore> {

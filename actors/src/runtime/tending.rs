@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::agent::generation::continuation::answer_of_timeout;
 use crate::ask_alarm::NextLook;
 use crate::domain::time::Timestamp;
-use crate::ports::store::{
-    Ask, AskChange, AskCursor, AskState, AskSubject, DueAsks, Generations, Row,
-};
+use crate::ports::store::{Ask, AskChange, AskState, AskSubject, DueAsks, Generations, Row};
 use crate::requests::Unavailable;
 
 use super::Runtime;
@@ -27,17 +27,6 @@ const PAGE: usize = 100;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 impl Runtime {
-    /// Ends what is over: asks of calls by their deadline, and a page of those that nothing waits for.
-    async fn end_asks(&self, looked_at: &mut Option<AskCursor>, level: log::Level) {
-        if let Err(why) = self.expire_calls().await {
-            log::log!(level, "cannot end asks whose deadline has passed: {why}");
-        }
-        match self.end_orphans(*looked_at).await {
-            Ok(next) => *looked_at = next,
-            Err(why) => log::log!(level, "cannot look for asks of what has ended: {why}"),
-        }
-    }
-
     /// Ends asks of calls whose deadline has passed, the first due first.
     async fn expire_calls(&self) -> Result<(), Unavailable> {
         let (now, mut after) = (self.shared.clock.now(), None);
@@ -113,7 +102,8 @@ pub(super) fn tend_generations(runtime: &Runtime, mut left: Vec<String>) {
     let weak = runtime.downgrade();
     let mut next_look = NextLook::now(&runtime.shared, LOOK_EVERY);
     actix::spawn(async move {
-        let (mut is_abandoned, mut looked_at, mut pause) = (false, None, TRY_AGAIN_AFTER);
+        let (mut is_abandoned, mut looked_at, mut next_sweep) = (false, None, Instant::now());
+        let mut pause = TRY_AGAIN_AFTER;
         loop {
             let Some(runtime) = weak.upgrade() else { return };
             let shared = &runtime.shared;
@@ -133,21 +123,34 @@ pub(super) fn tend_generations(runtime: &Runtime, mut left: Vec<String>) {
             left.extend(shared.left_behind.take());
             left = runtime.take_up_all(std::mem::take(&mut left)).await;
             if next_look.is_due() {
-                if shared.ownership.does_housework() {
-                    runtime.end_asks(&mut looked_at, level).await;
+                if shared.ownership.does_housework()
+                    && let Err(why) = runtime.expire_calls().await
+                {
+                    log::log!(level, "cannot end asks whose deadline has passed: {why}");
                 }
                 next_look.plan(shared).await;
+            }
+            if Instant::now() >= next_sweep && shared.ownership.does_housework() {
+                next_sweep = Instant::now() + shared.limits.every(LOOK_EVERY);
+                match runtime.end_orphans(looked_at).await {
+                    Ok(next) => looked_at = next,
+                    Err(why) => log::log!(level, "cannot look for asks of what has ended: {why}"),
+                }
             }
             let (abandoned, left_behind) =
                 (Arc::clone(&shared.abandoned), Arc::clone(&shared.left_behind));
             let clock = Arc::clone(&shared.clock);
             drop(runtime);
-            pause = if left.is_empty() { LOOK_EVERY } else { (pause * 2).min(LOOK_EVERY) };
+            if left.is_empty() {
+                pause = TRY_AGAIN_AFTER;
+            }
             tokio::select! {
                 () = abandoned.notified() => is_abandoned = true,
                 () = left_behind.added() => pause = TRY_AGAIN_AFTER,
                 () = next_look.wait(&*clock) => {}
-                () = tokio::time::sleep(pause), if !left.is_empty() => {}
+                () = tokio::time::sleep(pause), if !left.is_empty() || is_abandoned => {
+                    pause = (pause * 2).min(LOOK_EVERY);
+                }
             }
         }
     });

@@ -46,7 +46,12 @@ async fn look(shared: &Shared) -> Result<(), Unavailable> {
             if shared.is_draining() {
                 return Ok(());
             }
-            pass(shared, ask, now).await?;
+            let id = Arc::clone(&ask.id);
+            match pass(shared, ask, now).await {
+                Ok(()) => {}
+                Err(why @ Unavailable::Corrupt(_)) => log::error!("ask {id}: {why}"),
+                Err(why) => return Err(why),
+            }
         }
         if next.is_none() {
             return Ok(());

@@ -120,5 +120,5 @@ fn closures_of_equal_names_are_refused() {
     };
     let refused = shop().workflow(Workflow::new("w").step(when("x")).step(when("y"))).checked();
     let refused = refused.unwrap_err().to_string();
-    assert!(refused.contains("two steps have the closure a.when"), "{refused}");
+    assert!(refused.contains("workflow w: the closure a.when is set twice: "), "{refused}");
 }

@@ -50,7 +50,8 @@ impl Step {
         self.code.add(code);
         let mut closure = None;
         if let StepKind::Branch { cases, .. } = &mut self.step.kind {
-            let name = format!("{}.cases.{}", self.step.id, cases.len());
+            // by block: executions that were started before find it when cases are added
+            let name = format!("{}.cases.{}", self.step.id, block.name);
             let (when, named) = condition.given().named(&name);
             closure = named;
             cases.push(Case { when, block });

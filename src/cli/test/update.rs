@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use greenroom_actors::domain::expression::Expression;
 use serde_json::Value;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table};
 
@@ -32,18 +33,19 @@ pub(super) async fn update(config: &Config, ran: &[Ran<'_>]) -> Result<Vec<Strin
                 Err(problems.clone())
             }
             (Ok(observed), _) => match write(ran.test, &observed) {
-                Ok(()) => Ok(observed.is_steady),
+                Ok(()) => Ok(observed),
                 Err(why) => Err(vec![why]),
             },
             (Err(Problems(problems)), _) => Err(problems),
         };
         match observed {
-            Ok(is_steady) => {
-                let but = match is_steady {
-                    true => "",
-                    false => ", without its result, which differs from run to run",
-                };
-                written.push(format!("{}: wrote `expect` of {name}{but}", ran.test.spot.file));
+            Ok(observed) => {
+                let (file, but) = (&ran.test.spot.file, observed.omission());
+                written.push(format!("{file}: wrote `expect` of {name}{but}"));
+                if let (true, Err(Problems(problems))) = (observed.is_expected, &ran.tested.result)
+                {
+                    failed.push(format!("greenroom: {name} fails: {}", problems.join("; ")));
+                }
             }
             Err(why) => {
                 failed.push(format!("greenroom: {name} stays as it is: {}", why.join("; ")))
@@ -63,6 +65,27 @@ struct Observed {
     is_expected: bool,
     /// False if a second run has another result or error: one with ids or times in it.
     is_steady: bool,
+}
+
+impl Observed {
+    /// Returns the result as an expression, unless it differs from run to run or is too long for one.
+    fn expected_result(&self) -> Option<String> {
+        let Outcome { status, result, .. } = &self.outcome;
+        if *status != Status::Completed || !self.is_steady {
+            return None;
+        }
+        let written = format!("result == {}", expression(result));
+        Expression::compile(&written).is_ok().then_some(written)
+    }
+
+    /// Returns what is left out, as the end of a line.
+    fn omission(&self) -> &'static str {
+        match (self.is_steady, self.outcome.status, self.expected_result()) {
+            (false, ..) => ", without its result, which differs from run to run",
+            (true, Status::Completed, None) => ", without its result, which is too long",
+            (true, ..) => "",
+        }
+    }
 }
 
 async fn observe_twice(
@@ -114,16 +137,16 @@ fn find<'d>(
     }
 }
 
-fn expected(Observed { outcome, is_steady, .. }: &Observed) -> InlineTable {
-    let Outcome { status, result, error, ran, took, .. } = outcome;
+fn expected(observed: &Observed) -> InlineTable {
+    let Outcome { status, error, ran, took, .. } = &observed.outcome;
     let mut expect = InlineTable::new();
     if *status != Status::Completed {
         expect.insert("status", status.as_str().into());
     }
-    if *status == Status::Completed && *is_steady {
-        expect.insert("result", format!("result == {}", expression(result)).into());
+    if let Some(result) = observed.expected_result() {
+        expect.insert("result", result.into());
     }
-    if let Some(error) = error.as_ref().filter(|_| *is_steady) {
+    if let Some(error) = error.as_ref().filter(|_| observed.is_steady) {
         expect.insert("error", error.as_str().into());
     }
     expect.insert("ran", ran.iter().map(String::as_str).collect::<Array>().into());

@@ -57,10 +57,7 @@ fn mistakes_have_a_place_and_a_suggestion() {
         ("mocks.tools.bank = { output = 1 }", "tool bank is not configured"),
         ("mocks.models.n = {}", "model n is not configured"),
         ("mocks.workflows.othr.x = { output = 1 }", "did you mean other?"),
-        (
-            "mocks.workflows.w.pay = { output = 1 }",
-            "is this workflow: mock its steps by `mocks.STEP`",
-        ),
+        ("mocks.workflows.w.pya = { output = 1 }", "did you mean pay?"),
         ("mocks.pay = { fail = '' }", "tests[0].mocks.pay.fail: must not be empty"),
         ("expect = { ran = ['pay'], not_ran = ['pay'] }", "pay is both in `ran` and in `not_ran`"),
         ("context = 1", "tests[0].context: must be a table"),

@@ -24,7 +24,7 @@ pub type Closure = Arc<dyn Fn(&Scope) -> Result<Value, String> + Send + Sync>;
 pub struct Closures(Arc<HashMap<(String, String), Closure>>);
 
 impl Closures {
-    /// Adds a closure of a workflow, and returns true, unless it has one of that name.
+    /// Adds a closure of a workflow. Returns false if it replaces one of that name.
     pub fn add(&mut self, workflow: &str, name: &str, closure: Closure) -> bool {
         let key = (workflow.to_owned(), name.to_owned());
         Arc::make_mut(&mut self.0).insert(key, closure).is_none()
