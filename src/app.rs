@@ -160,6 +160,7 @@ impl Application {
         let mut ports = RuntimePorts::new(Arc::clone(&store), parts.clock());
         (ports.members, ports.links) = (members, links);
         ports.crash_marks = crash_marks;
+        ports.answer_guard.clone_from(&parts.answer_guard);
         let host = Host::new(address);
         ports.host = Some(Arc::new(host.clone()));
         ports.observers = telemetry.observers();

@@ -25,7 +25,7 @@ use crate::builder::Workflow;
 #[cfg(feature = "testing")]
 use crate::config::workflow_tests::WorkflowTest;
 use crate::config::workflows::warnings;
-use crate::config::{Config, ConfigProblem, Environment};
+use crate::config::{Config, ConfigProblem, Environment, Spot};
 use crate::server::Server;
 use crate::telemetry::logs::drain_screen;
 #[cfg(feature = "testing")]
@@ -120,11 +120,11 @@ impl Greenroom {
                     self.problems.push(format!("workflow {id} is registered twice"));
                 }
             }
-            Err(problems) => self.problems.extend(
-                problems
-                    .iter()
-                    .map(|it| format!("workflow {id}: {}: {}", it.place.join("."), it.message)),
-            ),
+            Err(problems) => self.problems.extend(problems.iter().map(|it| {
+                let spot =
+                    Spot { key: it.place.join("."), ..Spot::nowhere(&format!("workflow {id}")) };
+                spot.error(&it.message).to_string()
+            })),
         }
         self
     }

@@ -28,6 +28,7 @@ pub use greenroom_actors::domain::principal::Principal;
 pub use greenroom_actors::domain::state::Outcome;
 pub use greenroom_actors::domain::status::Status;
 pub use greenroom_actors::domain::time::Timestamp;
+pub use greenroom_actors::ports::answer_guard::GivenAnswer;
 pub use greenroom_actors::ports::clock::{Clock, SystemClock};
 pub use greenroom_actors::requests::{
     AnswerAsk, Answered, AskError, ControlError, DescribeError, ExecutionOutcome, ExecutionState,

@@ -1,5 +1,6 @@
 //! Ports: traits through which the runtime reaches the outside, and their plain types.
 
+pub mod answer_guard;
 pub mod clock;
 #[doc(hidden)]
 pub mod conformance;

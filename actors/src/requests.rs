@@ -392,6 +392,9 @@ pub enum ResumeError {
     AsksOpen(String),
     #[error("others are asked")]
     NotAssigned,
+    /// The program's own check refused it.
+    #[error("the answer was refused: {0}")]
+    Refused(String),
     #[error("resume data validation failed: {0}")]
     InvalidData(String),
     #[error("idempotency key was used with another body")]

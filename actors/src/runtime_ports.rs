@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::home::Host;
 use crate::observe::span::Observer;
+use crate::ports::answer_guard::AnswerGuard;
 use crate::ports::clock::Clock;
 use crate::ports::crash_marks::{CrashMarks, NoCrashMarks};
 use crate::ports::external_calls::{ExternalCalls, NoExternalCalls};
@@ -32,12 +33,15 @@ pub struct RuntimePorts {
     /// Observers of this process alone, as exporters are, from the start on, so that they see
     /// executions that continue after a restart.
     pub observers: Vec<Observer>,
+    /// Check of answers of the program, in this process; `None`: all pass.
+    pub answer_guard: Option<Arc<dyn AnswerGuard>>,
     /// Owner of the runtime, for functions of steps and tools.
     pub host: Option<Host>,
 }
 
 impl RuntimePorts {
-    /// Returns ports without members, links, meter, observers, external calls, crash marks and host.
+    /// Returns ports without members, links, meter, observers, external calls, crash marks, guard and
+    /// host.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
         Self {
             store,
@@ -49,6 +53,7 @@ impl RuntimePorts {
             external_calls: Arc::new(NoExternalCalls),
             workers: None,
             observers: Vec::new(),
+            answer_guard: None,
             host: None,
         }
     }

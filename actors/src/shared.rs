@@ -30,7 +30,9 @@ use crate::function::StepFunction;
 use crate::home::Home;
 use crate::limits::RuntimeLimits;
 use crate::observe::ask_news::AskFeed;
+use crate::observe::blocked::Warned;
 use crate::observe::feed::FeedHandle;
+use crate::ports::answer_guard::AnswerGuard;
 use crate::ports::clock::Clock;
 use crate::ports::external_calls::ExternalCalls;
 use crate::ports::meter::Meter;
@@ -62,6 +64,9 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) meter: Arc<dyn Meter>,
     pub(crate) external_calls: Arc<dyn ExternalCalls>,
+    pub(crate) answer_guard: Option<Arc<dyn AnswerGuard>>,
+    /// Steps and tools that were warned of, since they block their thread.
+    pub(crate) warned: Arc<Warned>,
     pub(crate) limits: RuntimeLimits,
     /// Threads for evaluations that cost more than a turn.
     pub(crate) evaluations: Arc<Evaluations>,
@@ -138,6 +143,7 @@ impl Shared {
             clock,
             meter,
             external_calls,
+            answer_guard,
             host,
             ..
         } = ports;
@@ -161,6 +167,8 @@ impl Shared {
             clock,
             meter,
             external_calls,
+            answer_guard,
+            warned: Arc::default(),
             limits,
             feed,
             ask_feed: AskFeed::default(),

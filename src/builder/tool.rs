@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use greenroom_actors::domain::definition::{CommandBody, HttpBody};
 use greenroom_actors::ports::model::ToolSpec;
 use serde_json::Value;
 use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 
 use super::body::{Command, Http};
 use crate::config::tools::{
@@ -115,6 +117,32 @@ impl Tool {
             Box::pin(function(arguments, context))
         });
         Self::new(name, description, Kind::Function(function, None)).parameters(parameters)
+    }
+
+    /// Creates a tool from a function that blocks its thread, for example in a calculation or a file.
+    /// It runs on a thread for blocking work. The time limit of the call does not stop it: it has to
+    /// look at [`ToolContext::cancellation`] if it takes long.
+    pub fn blocking<F>(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        parameters: Value,
+        function: F,
+    ) -> Self
+    where
+        F: Fn(Value, &ToolContext) -> Result<Value, ToolError> + Send + Sync + 'static,
+    {
+        let function = Arc::new(function);
+        Self::function(name, description, parameters, move |arguments, context| {
+            let function = Arc::clone(&function);
+            async move {
+                let called = spawn_blocking(move || function(arguments, &context));
+                match called.await {
+                    Ok(ended) => ended,
+                    Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
+                    Err(_) => Err("the server is stopping".into()),
+                }
+            }
+        })
     }
 
     /// Creates a tool from a function over types, as [`crate::Greenroom::typed_tool`] describes.

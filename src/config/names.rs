@@ -72,16 +72,27 @@ pub(crate) struct Reference {
     kind: NameKind,
     name: String,
     spot: Spot,
+    /// True if a step calls it: built-in tools of agents are none of steps.
+    is_of_step: bool,
 }
 
 impl Reference {
     pub(crate) fn new(kind: NameKind, name: &str, spot: Spot) -> Self {
-        Self { kind, name: name.to_owned(), spot }
+        Self { kind, name: name.to_owned(), spot, is_of_step: false }
+    }
+
+    /// Returns the reference of a step.
+    pub(crate) fn of_step(self) -> Self {
+        Self { is_of_step: true, ..self }
     }
 
     /// Returns an error if neither list has the name.
     pub(crate) fn check(&self, configured: &Names, registered: &Names) -> Option<ConfigProblem> {
-        let Self { kind, name, spot } = self;
+        let Self { kind, name, spot, is_of_step } = self;
+        if *is_of_step && *kind == NameKind::Tool && name == ASK_USER {
+            let message = format!("{ASK_USER} is for agents; a step asks people with `suspend`");
+            return Some(spot.error(message));
+        }
         let missing = Missing::of(*kind, name, [configured, registered])?;
         Some(spot.error(missing.message).meant(missing.suggestion))
     }

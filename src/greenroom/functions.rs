@@ -165,6 +165,9 @@ impl Greenroom {
     }
 
     fn add_function(&mut self, name: &str, function: StepFunction) {
+        if name.is_empty() {
+            self.problems.push("a function has no name: steps `run` it by one".to_owned());
+        }
         if self.registry.functions.insert(name.to_owned(), function).is_some() {
             self.problems.push(format!("function {name} is registered twice"));
         }

@@ -1,8 +1,8 @@
-//! Parts of a program's own: its store and its clock.
+//! Parts of a program's own: its store, its clock and its check of answers.
 
 use std::sync::Arc;
 
-use crate::runtime::Clock;
+use crate::runtime::{Clock, GivenAnswer};
 use crate::store::{CrashMarks, Store};
 
 use super::Greenroom;
@@ -32,6 +32,41 @@ impl Greenroom {
     #[must_use]
     pub fn crash_marks(mut self, marks: Arc<dyn CrashMarks>) -> Self {
         self.parts.crash_marks = Some(marks);
+        self
+    }
+
+    /// Checks each answer before it is accepted. `Err` refuses it with a message for the one who gave
+    /// it: status 403 and `answer_refused`, and what waits keeps waiting. A check that panics or
+    /// takes longer than 10 s refuses as well. It may be asked about an answer that is refused
+    /// afterwards, for example since another one was first.
+    ///
+    /// It applies wherever an answer comes in: resumes and the inbox over HTTP, links, approvals and
+    /// answers in chats, and those of Rust ([`Run::resume`](crate::Run::resume),
+    /// [`Runtime`](crate::Runtime)); to the end of a pause as well. Deadlines and bulk operations give
+    /// no answers and are not checked.
+    ///
+    /// ```
+    /// use greenroom::Greenroom;
+    ///
+    /// let server = Greenroom::new().on_answer(|answer| async move {
+    ///     let is_large = answer.data["amount"].as_f64().is_some_and(|amount| amount > 10_000.0);
+    ///     let is_verified = answer.by.is_some_and(|by| by.verified);
+    ///     if is_large && !is_verified {
+    ///         return Err("a large amount needs a signed-in user".to_owned());
+    ///     }
+    ///     Ok(())
+    /// });
+    /// # drop(server);
+    /// ```
+    #[must_use]
+    pub fn on_answer<F, R>(mut self, check: F) -> Self
+    where
+        F: Fn(GivenAnswer) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        if self.parts.answer_guard.replace(Arc::new(check)).is_some() {
+            self.problems.push("on_answer is set twice: one check decides".to_owned());
+        }
         self
     }
 

@@ -1,5 +1,7 @@
 //! Checks before the start of a server with Rust code, and its registry.
 
+mod names;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

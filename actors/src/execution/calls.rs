@@ -139,8 +139,13 @@ impl ExecutionActor {
                     let depth_max = deps.tool_limits.value_depth_max;
                     match checked(&deps.evaluations, lane, &tool, args, depth_max).await {
                         Ok(arguments) => {
-                            let invocation =
-                                Invocation { arguments, context, depth, is_repeated: false };
+                            let invocation = Invocation {
+                                arguments,
+                                context,
+                                depth,
+                                is_repeated: false,
+                                is_of_step: true,
+                            };
                             returned(invoke(deps, tool, invocation).await)
                         }
                         Err(why) => failed(ErrorKind::Schema, format!("invalid arguments: {why}")),

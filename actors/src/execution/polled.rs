@@ -8,11 +8,9 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 
 use crate::execution::bodies::BodyEnd;
+use crate::observe::blocked::BLOCKED_AFTER_MS;
 use crate::shard::pulse::HeldBy;
 use crate::shared::Shared;
-
-/// Duration of a poll from which on it is reported.
-const BLOCKED_AFTER_MS: u64 = 100;
 
 /// The work of an attempt, on a thread of executions.
 pub(super) struct Polled {
@@ -43,10 +41,38 @@ impl Polled {
     fn report(&self, held_ms: u64) {
         let HeldBy { header, path } = &self.who;
         self.shared.meter.blocked(header, path, Duration::from_millis(held_ms));
-        log::warn!(
-            "step {path} of workflow {} blocked its thread for {held_ms} ms, and every execution \
-             on it; move blocking work to tokio::task::spawn_blocking",
-            header.workflow_id
-        );
+        let workflow = &header.workflow_id;
+        let step = format!("step {} of workflow {workflow}", without_indexes(path));
+        if self.shared.warned.is_due(&step, self.shared.clock.now()) {
+            log::warn!(
+                "step {path} of workflow {workflow} blocked its thread for {held_ms} ms, and every \
+                 execution on it; register its function with blocking_function, or move the work \
+                 to tokio::task::spawn_blocking"
+            );
+        }
+    }
+}
+
+/// Returns a path in which iterations of a step are the same.
+fn without_indexes(path: &str) -> String {
+    let mut is_index = false;
+    let is_kept = |c: &char| {
+        is_index = (is_index || *c == '[') && *c != ']';
+        !is_index && *c != ']'
+    };
+    path.chars().filter(is_kept).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn iterations_are_one_step() {
+        for (path, expected) in
+            [("a", "a"), ("all/b", "all/b"), ("each[0]/a", "each/a"), ("x[12]/y[3]/z", "x/y/z")]
+        {
+            assert_eq!(without_indexes(path), expected);
+        }
     }
 }

@@ -193,6 +193,9 @@ pub enum AskError {
         /// True if the answer names no user.
         is_nameless: bool,
     },
+    /// The program's own check refused the answer.
+    #[error("the answer was refused: {0}")]
+    Refused(String),
     /// The call shows several asks of a sub-agent, or has shown them: these are open.
     #[error("several are asked at this call")]
     Ambiguous { asks: Vec<Arc<str>> },

@@ -11,6 +11,7 @@ use crate::agent::generation::tools::{checked, child_of};
 use crate::domain::hash::long_hash;
 use crate::domain::nesting::check_depth;
 use crate::domain::principal::Principal;
+use crate::ports::answer_guard::{self, GivenAnswer};
 use crate::ports::store::{
     AnswerKey, Ask, AskAnswer, AskChange, AskKind, AskState, AskSubject, AskedCall,
     GenerationStatus,
@@ -80,6 +81,7 @@ impl Runtime {
         let AnswerAsk { data, by, access, idempotency } = answer;
         if ask.closed_at.is_none() {
             access.check(&ask, self.shared.clock.now())?;
+            self.guard(&ask, by.as_ref(), &data).await?;
         }
         let (data, by) = (Arc::new(data), by.map(Arc::new));
         let key = idempotency.as_ref().map(AnswerKey::from);
@@ -111,6 +113,18 @@ impl Runtime {
         }
         let now = self.find_ask(&ask.id, &Visibility::Everything).await?;
         self.describe_call_ask(now).await
+    }
+
+    /// Asks the program whether an answer to an ask of a call passes.
+    pub(super) async fn guard(
+        &self,
+        ask: &Ask,
+        by: Option<&Principal>,
+        data: &Value,
+    ) -> Result<(), AskError> {
+        let Some(guard) = &self.shared.answer_guard else { return Ok(()) };
+        let given = GivenAnswer::to_ask(ask, by, data);
+        answer_guard::checked(&**guard, given).await.map_err(AskError::Refused)
     }
 
     /// Records the answer to an ask of a call. Returns true if its generation can continue since.

@@ -76,7 +76,11 @@ impl Runtime {
             let ask = self.find_ask(&pending.ask_id, &chat.visibility).await;
             let ask = ask.map_err(ContinueChatError::Ask)?;
             let access = AskAccess { answerer: chat.answerer.clone(), ..AskAccess::default() };
-            if let Err(error) = access.check(&ask, self.shared.clock.now()) {
+            let mut passes = access.check(&ask, self.shared.clock.now());
+            if passes.is_ok() {
+                passes = self.guard(&ask, chat.by.as_ref(), &data).await;
+            }
+            if let Err(error) = passes {
                 first_refusal = first_refusal.or(Some(error));
                 continue;
             }

@@ -10,6 +10,7 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::machine::Resume;
 use crate::domain::nesting::check_depth;
 use crate::domain::time::Timestamp;
+use crate::ports::answer_guard::{GivenAnswer, checked};
 use crate::ports::store::{
     ASK_PREFIX, Ask, AskCursor, AskFilter, AskPage, AskState, AskSubject, AskedStep, ReadError, Row,
 };
@@ -101,6 +102,11 @@ impl Runtime {
             return Err(self.closed(&ask, at).await?);
         }
         access.check(&ask, self.shared.clock.now())?;
+        if let Some(guard) = self.shared.answer_guard.clone() {
+            let given = GivenAnswer::to_ask(&ask, by.as_ref(), &data);
+            let checking = async move |_| checked(&*guard, given).await;
+            self.to_the_end(&ask.id, checking).await?.map_err(AskError::Refused)?;
+        }
         check_depth(&data, self.shared.limits.machine.value_depth_max)
             .map_err(|too_deep| AskError::InvalidData(too_deep.to_string()))?;
         let idempotency =

@@ -122,6 +122,7 @@ fn generations(shared: &Arc<Shared>) -> GenerationDeps {
         compiled: Arc::default(),
         live: Arc::new(GenerationRegistry::default()),
         feed: shared.feed.clone(),
+        warned: Arc::clone(&shared.warned),
         meter: Arc::clone(&shared.meter),
         evaluations: Arc::clone(&shared.evaluations),
         object_repairs: shared.limits.object_repairs,

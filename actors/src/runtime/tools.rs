@@ -78,7 +78,8 @@ impl Runtime {
         let arbiter = self.arbiters.spread(&id).ok_or(Unavailable::ActorLost)?;
         let trace = caller_trace(&id, &tool, trace);
         let context = ToolContext { trace, ..direct_context(id, user_id, context) };
-        let invocation = Invocation { arguments, context, depth: 0, is_repeated: false };
+        let invocation =
+            Invocation { arguments, context, depth: 0, is_repeated: false, is_of_step: false };
         let work = invoke(deps, tool, invocation);
         let (mut answer, reply) = oneshot::channel();
         let (running, ending) = (self.shared.bodies.enter(None), self.shared.ending.clone());

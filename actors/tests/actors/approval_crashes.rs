@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt as _};
+use futures_util::future::FutureExt as _;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use greenroom_actors::agent::generation::GenerationRequest;
 use greenroom_actors::agent::tool::{ToolBody, ToolDefinition};

@@ -144,6 +144,7 @@ impl Caller {
                 | ResumeError::SuspensionPassed { .. }
                 | ResumeError::InvalidData(_)
                 | ResumeError::NotAssigned
+                | ResumeError::Refused(_)
                 | ResumeError::KeyReused,
             ) => Known::Refused,
         };
@@ -196,6 +197,7 @@ impl Caller {
                 | AskError::Closed { .. }
                 | AskError::Changed { .. }
                 | AskError::NotAssigned { .. }
+                | AskError::Refused(_)
                 | AskError::Ambiguous { .. }
                 | AskError::Claimed { .. }
                 | AskError::InvalidData(_)

@@ -25,6 +25,9 @@ pub enum AskRefusal {
         /// True if the request names no user.
         is_nameless: bool,
     },
+    /// Reason of the program that serves.
+    #[error("The answer was refused: {0}")]
+    Refused(String),
     /// `of`: what the request names in place of an ask.
     #[error("There are, or were, several asks {of}: answer {} in the inbox", which(.asks))]
     Ambiguous { of: String, asks: Vec<String> },
@@ -85,6 +88,7 @@ impl AskRefusal {
             Self::Expired { .. } => ErrorCode::AskExpired,
             Self::Withdrawn { .. } => ErrorCode::AskWithdrawn,
             Self::NotAssigned { .. } => ErrorCode::NotAssigned,
+            Self::Refused(_) => ErrorCode::AnswerRefused,
             Self::Ambiguous { .. } => ErrorCode::AskAmbiguous,
             Self::Claimed { .. } => ErrorCode::AskClaimed,
             Self::Changed { .. } => ErrorCode::AskChanged,
@@ -112,6 +116,7 @@ impl ApiError {
             AskError::NotAssigned { to, is_nameless } => {
                 AskRefusal::NotAssigned { to, is_nameless }
             }
+            AskError::Refused(why) => AskRefusal::Refused(why),
             AskError::Ambiguous { asks } => {
                 let asks = asks.iter().map(ToString::to_string).collect();
                 AskRefusal::Ambiguous { of: id, asks }

@@ -1,52 +1,10 @@
 //! Table of error codes: status, title, cause and cure. `docs/errors.md` is generated from it.
 
 mod parts;
+#[macro_use]
+mod table;
 
-/// A row of the table.
-struct Row {
-    code: &'static str,
-    status: u16,
-    retry_after_s: Option<u32>,
-    title: &'static str,
-    cause: &'static str,
-    cure: &'static str,
-}
-
-macro_rules! codes {
-    (@wait) => { None };
-    (@wait $seconds:literal) => { Some($seconds) };
-    ($($group:literal {
-        $($name:ident $code:literal $status:literal $(wait $seconds:literal)? :
-            $title:literal, $cause:literal, $cure:literal;)+
-    })+) => {
-        /// Kind of a refusal, for programs. A published code never changes.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum ErrorCode {
-            $($(#[doc = $cause] $name,)+)+
-        }
-
-        impl ErrorCode {
-            /// All codes, in the order of the table.
-            pub const ALL: &[Self] = &[$($(Self::$name,)+)+];
-
-            /// Groups of codes with their titles.
-            pub const GROUPS: &[(&str, &[Self])] = &[$(($group, &[$(Self::$name,)+]),)+];
-
-            const fn row(self) -> Row {
-                match self {
-                    $($(Self::$name => Row {
-                        code: $code,
-                        status: $status,
-                        retry_after_s: codes!(@wait $($seconds)?),
-                        title: $title,
-                        cause: $cause,
-                        cure: $cure,
-                    },)+)+
-                }
-            }
-        }
-    };
-}
+use self::table::Row;
 
 codes! {
     "Requests" {
@@ -254,6 +212,11 @@ codes! {
              a direct call of a tool needs the approval of others.",
             "`to` of the ask says who is asked; one of them answers, or assigns it anew. One of \
              them may call the tool, or an agent asks them.";
+        AnswerRefused "answer_refused" 403:
+            "Answer refused",
+            "The program that serves checks answers, and refused this one; nothing was changed.",
+            "The text has its reason. A check that fails or takes longer than 10 s refuses too: \
+             the log says so, and the answer can be sent again.";
         AskClaimed "ask_claimed" 409:
             "Ask claimed",
             "Another user has claimed the ask and is about to answer; nothing was changed.",

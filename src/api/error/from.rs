@@ -50,6 +50,7 @@ impl ApiError {
             ResumeError::NotAssigned => {
                 Self::Ask(AskRefusal::NotAssigned { to: Vec::new(), is_nameless: false })
             }
+            ResumeError::Refused(why) => Self::Ask(AskRefusal::Refused(why)),
             ResumeError::InvalidData(detail) => Self::ResumeDataInvalid(detail),
             ResumeError::KeyReused => Self::KeyReused,
             ResumeError::Unavailable(cause) => cause.into(),

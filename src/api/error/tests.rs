@@ -307,6 +307,7 @@ fn of_asks() -> Vec<ApiError> {
         AskRefusal::Expired { id: id(), at },
         AskRefusal::Withdrawn { id: id(), at },
         AskRefusal::NotAssigned { to: Vec::new(), is_nameless: false },
+        AskRefusal::Refused(id()),
         AskRefusal::Ambiguous { of: id(), asks: Vec::new() },
         AskRefusal::Claimed { id: id(), by: id(), until: at },
         AskRefusal::Changed { id: id(), revision: 1 },

@@ -114,6 +114,7 @@ pub(super) fn answer(components: &mut Components) -> Described {
         .answering(200, tagged("The answered ask", data))
         .refusing([
             not_assigned(),
+            refused(),
             ApiError::Ask(AskRefusal::InvalidData("approved: missing".to_owned())),
             super::workflows::key_invalid(),
             ApiError::KeyReused,
@@ -178,6 +179,7 @@ pub(super) fn answer_link() -> Described {
         .using_memory()
         .refusing([
             not_assigned(),
+            refused(),
             ApiError::Ask(AskRefusal::InvalidData("approved: missing".to_owned())),
             ApiError::BodyBroken("is no form"),
             ApiError::BodyTooSlow,
@@ -236,11 +238,19 @@ fn closed_or_claimed() -> [ApiError; 4] {
 /// Returns the refusals of an answer that names its ask otherwise than by its id.
 pub(super) fn of_answers() -> Vec<ApiError> {
     let invalid = ApiError::Ask(AskRefusal::InvalidData("approved: missing".to_owned()));
-    closed_or_claimed().into_iter().chain([not_found(), not_assigned(), invalid]).collect()
+    closed_or_claimed()
+        .into_iter()
+        .chain([not_found(), not_assigned(), refused(), invalid])
+        .collect()
 }
 
 fn not_assigned() -> ApiError {
     ApiError::Ask(AskRefusal::NotAssigned { to: Vec::new(), is_nameless: false })
+}
+
+/// Returns the refusal of the program's own check of answers.
+pub(super) fn refused() -> ApiError {
+    ApiError::Ask(AskRefusal::Refused("a large amount needs a signed-in user".to_owned()))
 }
 
 /// Describes an answer with the revision of the ask.

@@ -367,6 +367,7 @@ pub(super) fn resume(components: &mut Components) -> Described {
                 paths: "left/manager, right/manager".to_owned(),
             },
             ApiError::StepAsks(step()),
+            super::inbox::refused(),
             ApiError::SuspensionPassed {
                 id: "9f86d081884c7d65".to_owned(),
                 why: "no longer waits; what waits now: 60303ae22b998861 at boss".to_owned(),

@@ -60,7 +60,11 @@ fn command(section: &Section<'_>, _: &mut Vec<Reference>) -> Option<Body> {
 }
 
 fn tool(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<Body> {
-    let tool = section.get("tool")?.reference(NameKind::Tool, references);
+    let tool = section.get("tool").and_then(|entry| {
+        let name = entry.filled_text()?;
+        references.push(Reference::new(NameKind::Tool, &name, entry.place.spot()).of_step());
+        Some(name)
+    });
     let args = section.get("args").map(|entry| entry.projection());
     Some(Body::Tool {
         tool: tool?,

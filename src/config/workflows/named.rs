@@ -17,12 +17,12 @@ fn collect(steps: &[StepDefinition], plan: &Plan, found: &mut Vec<Reference>) {
     for step in steps {
         found.extend(name_in(&step.kind).map(|(kind, key, name)| {
             let place = ["steps", &step.id, key].map(str::to_owned);
-            Reference::new(kind, name, spot(plan, &place))
+            Reference::new(kind, name, spot(plan, &place)).of_step()
         }));
         let compensation = step.compensate.as_ref().and_then(|it| name_in(&it.kind));
         found.extend(compensation.map(|(kind, key, name)| {
             let place = ["steps", &step.id, "compensate", key].map(str::to_owned);
-            Reference::new(kind, name, spot(plan, &place))
+            Reference::new(kind, name, spot(plan, &place)).of_step()
         }));
         for block in step.kind.blocks() {
             collect(&block.steps, plan, found);

@@ -10,7 +10,7 @@ use crate::builder::{Agent, Command, Http, Step, Workflow};
 use crate::config::{Config, Spot, ToolConfig};
 use crate::greenroom::Problems;
 
-/// What tools of a file refer to.
+/// Definitions that tools of a file refer to.
 const DEFINED: &str = "[models.offline]\nprovider = \"rehearsal\"\n\
                        [agents.clerk]\nmodel = \"offline\"\n\
                        [workflows.pay]\nsteps = [{ id = \"a\", map = 1 }]\n";

@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::home::Home;
 use crate::mailbox::force_send;
+use crate::observe::blocked::Warned;
 use crate::observe::feed::FeedHandle;
 use crate::ports::clock::Clock;
 use crate::ports::meter::Meter;
@@ -50,6 +51,8 @@ pub struct GenerationDeps {
     pub(crate) feed: FeedHandle,
     /// Workers for evaluations that exceed the budget of a turn.
     pub(crate) evaluations: Arc<Evaluations>,
+    /// Tools that were warned of, since they block their thread.
+    pub(crate) warned: Arc<Warned>,
     /// Metrics of ended generations.
     pub meter: Arc<dyn Meter>,
     /// Repairs of an object that misses its schema.

@@ -209,7 +209,8 @@ impl Toolset {
             let depth_max = deps.tool_limits.value_depth_max;
             match checked(&deps.evaluations, lane, &tool, or_empty_object(input), depth_max).await {
                 Ok(arguments) => {
-                    let invocation = Invocation { arguments, context, depth, is_repeated };
+                    let invocation =
+                        Invocation { arguments, context, depth, is_repeated, is_of_step: false };
                     invoke(deps, tool, invocation).await
                 }
                 Err(detail) => ToolReturn::error(format!("invalid arguments: {detail}")),

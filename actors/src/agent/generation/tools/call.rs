@@ -15,6 +15,7 @@ use crate::agent::tool::{ToolBody, ToolContext, ToolDefinition, ToolError};
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::message::ToolOutcome;
 use crate::domain::nesting::{check_depth, depth_exceeded_at};
+use crate::observe::blocked::timed;
 use crate::ports::workers::Lane;
 use crate::shard::evaluation::Evaluations;
 
@@ -28,6 +29,8 @@ pub(crate) struct Invocation {
     pub(crate) depth: u32,
     /// True if the call may have been made before.
     pub(crate) is_repeated: bool,
+    /// True if a step makes the call, whose polls are timed as a whole.
+    pub(crate) is_of_step: bool,
 }
 
 /// Rejects arguments that no tool could have.
@@ -132,12 +135,19 @@ async fn perform(
     tool: Arc<ToolDefinition>,
     invocation: Invocation,
 ) -> ToolReturn {
-    let Invocation { arguments, context, depth, is_repeated } = invocation;
+    let Invocation { arguments, context, depth, is_repeated, is_of_step } = invocation;
     let lane = Lane::of(&tool.spec.name, context.user_id.as_deref());
     match &tool.body {
         ToolBody::Function(function) => {
             let context = ToolContext { home: deps.home.clone(), ..context };
-            returned(&deps.evaluations, lane, function(arguments, context).await).await
+            let function = Arc::clone(function);
+            // the call itself may block before it returns a future
+            let work = async move { function(arguments, context).await }.boxed();
+            let result = match is_of_step {
+                true => work.await,
+                false => timed(&*deps.clock, work, |ms| warn_of(&deps, &tool, ms)).await,
+            };
+            returned(&deps.evaluations, lane, result).await
         }
         ToolBody::Workflow(id) => workflow::run(&deps, id, arguments, &context, depth).await,
         ToolBody::Agent(id) => match arguments.get("prompt").and_then(Value::as_str) {
@@ -152,6 +162,17 @@ async fn perform(
             let answer = context.ask(ask_user::question(&arguments));
             returned(&deps.evaluations, lane, answer).await
         }
+    }
+}
+
+/// Warns of a tool that blocks its thread.
+fn warn_of(deps: &GenerationDeps, tool: &ToolDefinition, held_ms: u64) {
+    let tool = format!("tool {}", tool.spec.name);
+    if deps.warned.is_due(&tool, deps.clock.now()) {
+        log::warn!(
+            "{tool} blocked its thread for {held_ms} ms, and every agent and execution on it; \
+             register it with Tool::blocking, or move the work to tokio::task::spawn_blocking"
+        );
     }
 }
 

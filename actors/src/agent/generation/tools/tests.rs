@@ -74,6 +74,7 @@ pub(in crate::agent::generation) fn deps_with(registry: Registry) -> GenerationD
         },
         compiled: Arc::default(),
         feed: FeedHandle::start(&actix::Arbiter::current(), Duration::from_secs(5)),
+        warned: Arc::default(),
         meter: Arc::new(NoMeter),
         evaluations: Arc::new(Evaluations::start(Placement::Here, Duration::ZERO, None).unwrap()),
         live: Arc::default(),

@@ -32,6 +32,7 @@ pub(super) fn words(error: &ApiError) -> (String, String) {
             "Others are asked",
             "Others are asked since this link was made. No answer was recorded.".to_owned(),
         ),
+        AskRefusal::Refused(why) => ("Not accepted", format!("No answer was recorded: {why}.")),
         AskRefusal::Claimed { by, until, .. } => {
             let text = format!(
                 "No answer was recorded. If {by} has not answered by {}, you can answer with this \
