@@ -105,18 +105,28 @@ fn problems(greenroom: Greenroom) -> Vec<String> {
     greenroom.checked().err().map(|Problems(problems)| problems).unwrap_or_default()
 }
 
+fn known() -> Greenroom {
+    let config = Config::parse(DEFINED, "c.toml").unwrap();
+    let number = Workflow::new("count").input_schema(json!({ "type": "integer" }));
+    Greenroom::over(config)
+        .agent(Agent::new("desk").model("offline").tools(["t"]))
+        .workflow(number.step(Step::map("a", json!(1))))
+}
+
+/// Refuses tools `t`, each for these reasons.
+#[track_caller]
+fn refused<const N: usize>(rows: [(Tool, &[&str]); N]) {
+    for (tool, expected) in rows {
+        let mut found = problems(known().define_tool(tool));
+        // a refused tool is missing where it is used
+        found.retain(|problem| !problem.starts_with("agent desk: tool t is not configured"));
+        assert_eq!(found, expected);
+    }
+}
+
 #[test]
 fn mistakes_in_tools_are_refused_with_their_place() {
-    let known = || {
-        let config = Config::parse(DEFINED, "c.toml").unwrap();
-        let number = Workflow::new("count").input_schema(json!({ "type": "integer" }));
-        Greenroom::over(config)
-            .agent(Agent::new("desk").model("offline").tools(["t"]))
-            .workflow(number.step(Step::map("a", json!(1))))
-    };
-    let get = |url: &str| Tool::http("t", "d", Http::get(url)).parameters(order());
-    let run = |command: Command| Tool::command("t", "d", command).parameters(order());
-    let rows: [(Tool, &[&str]); 13] = [
+    refused([
         (
             Tool::agent("t", "d", "clrk"),
             &["tool t: agent: agent clrk is not configured; did you mean clerk?"],
@@ -148,6 +158,13 @@ fn mistakes_in_tools_are_refused_with_their_place() {
                 "tool t: concurrency: must be from 1 to 1000000",
             ],
         ),
+    ]);
+}
+
+#[test]
+fn mistakes_in_http_tools_are_refused_with_their_place() {
+    let get = |url: &str| Tool::http("t", "d", Http::get(url)).parameters(order());
+    refused([
         (
             Tool::http("t", "d", Http::get("https://a.example")),
             &["tool t: parameters: is missing: it is the JSON Schema of the arguments"],
@@ -176,7 +193,8 @@ fn mistakes_in_tools_are_refused_with_their_place() {
                 "tool t: headers.host: is set by the HTTP client; it cannot be configured",
                 "tool t: query.q: must be an expression in a string",
                 "tool t: body: a GET sends no body; method = \"POST\" does",
-                "tool t: body.a.0: `data` is not in scope; in scope: args, context, user; a string is written \"'data'\"",
+                "tool t: body.a.0: `data` is not in scope; in scope: args, context, user; a string \
+                 is written \"'data'\"",
             ],
         ),
         (
@@ -188,6 +206,13 @@ fn mistakes_in_tools_are_refused_with_their_place() {
             .parameters(order()),
             &["tool t: headers.a: the environment variable GREENROOM_NO_SUCH is not set"],
         ),
+    ]);
+}
+
+#[test]
+fn mistakes_in_commands_and_approvals_are_refused_with_their_place() {
+    let run = |command: Command| Tool::command("t", "d", command).parameters(order());
+    refused([
         (
             run(Command::new("{{ args.id }}").args(["secret:KEY"])),
             &[
@@ -215,13 +240,11 @@ fn mistakes_in_tools_are_refused_with_their_place() {
                 "tool t: approval.deadline: must be longer than 0ms",
             ],
         ),
-    ];
-    for (tool, expected) in rows {
-        let mut found = problems(known().define_tool(tool));
-        // a refused tool is missing where it is used
-        found.retain(|problem| !problem.starts_with("agent desk: tool t is not configured"));
-        assert_eq!(found, expected);
-    }
+    ]);
+}
+
+#[test]
+fn one_tool_has_one_definition() {
     let ask = || Tool::agent("t", "d", "clerk");
     assert_eq!(problems(known().define_tool(ask())), Vec::<String>::new());
     assert_eq!(
