@@ -171,8 +171,7 @@ impl Application {
         web.is_telemetry_enabled = telemetry.is_on();
         let mut ports = RuntimePorts::new(Arc::clone(&store), parts.clock());
         (ports.members, ports.links) = (members, links);
-        ports.crash_marks = crash_marks;
-        ports.answer_guard.clone_from(&parts.answer_guard);
+        (ports.crash_marks, ports.answer_guard) = (crash_marks, parts.answer_guard.clone());
         let host = Host::new(address);
         ports.host = Some(Arc::new(host.clone()));
         ports.observers = telemetry.observers();

@@ -10,7 +10,7 @@
 //! | For | See |
 //! |---|---|
 //! | the server, and everything that is registered with it | [`Greenroom`] |
-//! | workflows and agents in Rust, a builder for each | [`builder`] |
+//! | workflows, agents, tools and routes in Rust, a builder for each | [`builder`] |
 //! | closures as conditions, items, inputs and payloads | [`builder::Scope`] |
 //! | functions and tools over types, with shared data | [`typed`], [`schema`] |
 //! | functions of steps: context, outcomes, failures | [`step`] |

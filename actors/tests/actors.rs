@@ -71,6 +71,8 @@ mod functions;
 mod generations;
 #[path = "actors/given_up.rs"]
 mod given_up;
+#[path = "actors/guarded_answers.rs"]
+mod guarded_answers;
 #[path = "actors/interrupted_runs.rs"]
 mod interrupted_runs;
 #[path = "actors/logs.rs"]

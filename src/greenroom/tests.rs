@@ -301,31 +301,6 @@ fn arguments_in_rust_workflows_are_checked() {
 }
 
 #[test]
-fn names_in_workflows_from_rust_are_looked_up_before_the_start() {
-    let workflow = Workflow::new("w")
-        .step(Step::run("go", "chrage"))
-        .step(Step::workflow("child", "pay"))
-        .step(Step::then("t", tool("lokup")))
-        .step(Step::when("if", "data", Block::new("b").step(Step::agent("ask", "dsek"))));
-    let known = || {
-        with_tool(base(), "lookup", json!({ "type": "object" }))
-            .function("charge", |_| async { Ok(json!(1).into()) })
-            .agent(Agent::new("desk").model("offline"))
-            .workflow(Workflow::new("pay").step(Step::map("a", json!(1))))
-    };
-    assert_eq!(
-        problems(known().workflow(workflow)),
-        [
-            "workflow w: steps.go.run: function chrage is not registered; did you mean charge?",
-            "workflow w: steps.t.tool: tool lokup is not configured; did you mean lookup?",
-            "workflow w: steps.ask.agent: agent dsek is not configured; did you mean desk?",
-        ]
-    );
-    let whole = Workflow::new("w").step(Step::run("go", "charge")).step(Step::agent("a", "desk"));
-    assert_eq!(problems(known().workflow(whole)), Vec::<String>::new());
-}
-
-#[test]
 fn duplicate_and_invalid_names_are_refused() {
     let workflow = || Workflow::new("w").step(Step::map("a", json!(1)));
     let agent = || Agent::new("a").model("offline");

@@ -3444,7 +3444,7 @@ export interface components {
          *
          *     `input_invalid`: Input validation failed: amount: "ten" is not of type "number"
          */
-        "Refused400.13": {
+        "Refused400.14": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3460,7 +3460,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the query cannot be read
          */
-        "Refused400.17": {
+        "Refused400.18": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3486,7 +3486,7 @@ export interface components {
          *
          *     `header_invalid`: Invalid header Idempotency-Key: must be 1 to 255 visible ASCII characters
          */
-        "Refused400.20": {
+        "Refused400.21": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3506,7 +3506,7 @@ export interface components {
          *
          *     `execution_not_running`: Execution order-17 is already completed
          */
-        "Refused400.23": {
+        "Refused400.24": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3538,7 +3538,7 @@ export interface components {
          *
          *     `header_invalid`: Invalid header Idempotency-Key: must be 1 to 255 visible ASCII characters
          */
-        "Refused400.24": {
+        "Refused400.25": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3556,7 +3556,7 @@ export interface components {
          *
          *     `header_invalid`: Invalid header Last-Event-ID: must be the number of an event
          */
-        "Refused400.26": {
+        "Refused400.27": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3574,7 +3574,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the body ends before it is complete
          */
-        "Refused400.27": {
+        "Refused400.28": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3594,7 +3594,7 @@ export interface components {
          *
          *     `answer_invalid`: Invalid answer: approved: missing
          */
-        "Refused400.32": {
+        "Refused400.33": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3614,7 +3614,7 @@ export interface components {
          *
          *     `schema_invalid`: Invalid schema: schema at /type: "strin" is not a type
          */
-        "Refused400.36": {
+        "Refused400.37": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3638,7 +3638,7 @@ export interface components {
          *
          *     `schema_invalid`: Invalid schema: schema at /type: "strin" is not a type
          */
-        "Refused400.38": {
+        "Refused400.39": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3650,7 +3650,7 @@ export interface components {
             };
         };
         /** @description `request_invalid`: Invalid request: the query cannot be read */
-        "Refused400.39": {
+        "Refused400.40": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3670,7 +3670,7 @@ export interface components {
          *
          *     `generation_not_running`: Generation 018f is already completed
          */
-        "Refused400.41": {
+        "Refused400.42": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3688,7 +3688,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the body is no form
          */
-        "Refused400.52": {
+        "Refused400.53": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3713,7 +3713,7 @@ export interface components {
          *
          *     `header_invalid`: Invalid header Idempotency-Key: must be 1 to 255 visible ASCII characters
          */
-        "Refused400.59": {
+        "Refused400.60": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3733,7 +3733,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the body ends before it is complete
          */
-        "Refused400.62": {
+        "Refused400.63": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3755,7 +3755,7 @@ export interface components {
          *
          *     `links_off`: This server makes no links: inbox.secret is not set
          */
-        "Refused400.65": {
+        "Refused400.67": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3775,7 +3775,7 @@ export interface components {
          *
          *     `install_off`: No command is configured to install updates; set install under [updates]
          */
-        "Refused400.70": {
+        "Refused400.72": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3799,7 +3799,7 @@ export interface components {
          *
          *     `tool_input_invalid`: Invalid tool input: n: missing
          */
-        "Refused400.77": {
+        "Refused400.79": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3819,7 +3819,7 @@ export interface components {
          *
          *     `memory_off`: Agent assistant has no memory
          */
-        "Refused400.81": {
+        "Refused400.83": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3845,7 +3845,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the body ends before it is complete
          */
-        "Refused400.82": {
+        "Refused400.84": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3857,7 +3857,7 @@ export interface components {
             };
         };
         /** @description `header_invalid`: Invalid header Sec-WebSocket-Key: must be sent */
-        "Refused400.90": {
+        "Refused400.92": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3875,7 +3875,25 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the query cannot be read
          */
-        "Refused400.92": {
+        "Refused400.94": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
+         * @description `host_not_allowed`: Host not allowed
+         *
+         *     `answer_refused`: The answer was refused: a large amount needs a signed-in user
+         *
+         *     `origin_not_allowed`: Origin not allowed
+         */
+        "Refused403.11": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3887,7 +3905,7 @@ export interface components {
             };
         };
         /** @description `host_not_allowed`: Host not allowed */
-        "Refused403.18": {
+        "Refused403.19": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3921,7 +3939,7 @@ export interface components {
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.21": {
+        "Refused403.22": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3938,9 +3956,11 @@ export interface components {
          *
          *     `not_assigned`: Others are asked, not this caller
          *
+         *     `answer_refused`: The answer was refused: a large amount needs a signed-in user
+         *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.33": {
+        "Refused403.34": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3952,7 +3972,7 @@ export interface components {
             };
         };
         /** @description `host_not_allowed`: Host not allowed */
-        "Refused403.46": {
+        "Refused403.47": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3969,9 +3989,11 @@ export interface components {
          *
          *     `not_assigned`: Others are asked, not this caller
          *
+         *     `answer_refused`: The answer was refused: a large amount needs a signed-in user
+         *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.53": {
+        "Refused403.54": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3992,7 +4014,25 @@ export interface components {
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.63": {
+        "Refused403.64": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
+         * @description `host_not_allowed`: Host not allowed
+         *
+         *     `not_assigned`: Others are asked, not this caller
+         *
+         *     `origin_not_allowed`: Origin not allowed
+         */
+        "Refused403.66": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4010,7 +4050,7 @@ export interface components {
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.71": {
+        "Refused403.73": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4028,7 +4068,7 @@ export interface components {
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.78": {
+        "Refused403.80": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4046,7 +4086,7 @@ export interface components {
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.86": {
+        "Refused403.88": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4062,7 +4102,7 @@ export interface components {
          *
          *     `not_suspended`: Execution order-17 is not suspended
          */
-        "Refused404.11": {
+        "Refused404.12": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4076,7 +4116,7 @@ export interface components {
             };
         };
         /** @description `execution_not_found`: Execution order-17 not found */
-        "Refused404.22": {
+        "Refused404.23": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4088,7 +4128,7 @@ export interface components {
             };
         };
         /** @description `agent_not_found`: Agent assistant not found */
-        "Refused404.28": {
+        "Refused404.29": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4116,7 +4156,7 @@ export interface components {
          *
          *     `ask_not_found`: Ask ask_9f86d081884c7d65 not found
          */
-        "Refused404.34": {
+        "Refused404.35": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4132,7 +4172,7 @@ export interface components {
          *
          *     `generation_not_found`: Generation 018f not found
          */
-        "Refused404.42": {
+        "Refused404.43": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4150,7 +4190,7 @@ export interface components {
          *
          *     `generation_not_found`: Generation 018f not found
          */
-        "Refused404.44": {
+        "Refused404.45": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4166,7 +4206,7 @@ export interface components {
          *
          *     `link_invalid`: This link is not valid: it is incomplete, or the secret has changed
          */
-        "Refused404.47": {
+        "Refused404.48": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4179,7 +4219,7 @@ export interface components {
             };
         };
         /** @description `ask_not_found`: Ask ask_9f86d081884c7d65 not found */
-        "Refused404.58": {
+        "Refused404.59": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4191,30 +4231,6 @@ export interface components {
             };
         };
         /** @description `not_found`: Not found: GET /ui/missing.css */
-        "Refused404.66": {
-            headers: {
-                "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Failure"];
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `not_found`: Not found: GET /console/assets/missing.css */
-        "Refused404.67": {
-            headers: {
-                "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Failure"];
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `not_found`: Not found: GET /console/assets/missing/ */
         "Refused404.68": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
@@ -4226,8 +4242,32 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description `not_found`: Not found: GET /console/assets/missing.css */
+        "Refused404.69": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `not_found`: Not found: GET /console/assets/missing/ */
+        "Refused404.70": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description `package_not_found`: Package left-pad not found */
-        "Refused404.72": {
+        "Refused404.74": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4239,7 +4279,7 @@ export interface components {
             };
         };
         /** @description `tool_not_found`: Tool add not found */
-        "Refused404.79": {
+        "Refused404.81": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4255,7 +4295,7 @@ export interface components {
          *
          *     `conversation_not_found`: Conversation not found
          */
-        "Refused404.84": {
+        "Refused404.86": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4267,7 +4307,7 @@ export interface components {
             };
         };
         /** @description `not_found`: Not found: DELETE /api/memory/users/%00 */
-        "Refused404.87": {
+        "Refused404.89": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4279,7 +4319,7 @@ export interface components {
             };
         };
         /** @description `trace_not_found`: Trace 0af7651916cd43dd8448eb211c80319c not found */
-        "Refused404.88": {
+        "Refused404.90": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4291,7 +4331,7 @@ export interface components {
             };
         };
         /** @description `span_not_found`: Span b7ad6b7169203331 not found */
-        "Refused404.89": {
+        "Refused404.91": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4315,7 +4355,7 @@ export interface components {
             };
         };
         /** @description `body_too_slow`: Request body was not received in time */
-        "Refused408.54": {
+        "Refused408.55": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4334,7 +4374,7 @@ export interface components {
          *
          *     `idempotency_key_reused`: Idempotency-Key was used with another body
          */
-        "Refused409.12": {
+        "Refused409.13": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4346,7 +4386,7 @@ export interface components {
             };
         };
         /** @description `execution_exists`: Execution order-17 already exists */
-        "Refused409.14": {
+        "Refused409.15": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4366,7 +4406,7 @@ export interface components {
          *
          *     `idempotency_key_reused`: Idempotency-Key was used with another body
          */
-        "Refused409.25": {
+        "Refused409.26": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4380,7 +4420,7 @@ export interface components {
             };
         };
         /** @description `generation_exists`: Generation 018f already exists */
-        "Refused409.29": {
+        "Refused409.30": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4404,7 +4444,7 @@ export interface components {
          *
          *     `ask_claimed`: bob is about to answer ask ask_9f86d081884c7d65, until 2026-09-21T14:13:20.000Z
          */
-        "Refused409.35": {
+        "Refused409.36": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4428,7 +4468,7 @@ export interface components {
          *
          *     `ask_ambiguous`: There are, or were, several asks of call call-1: answer ask_1 or ask_2 in the inbox
          */
-        "Refused409.45": {
+        "Refused409.46": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4448,7 +4488,7 @@ export interface components {
          *
          *     `ask_claimed`: bob is about to answer ask ask_9f86d081884c7d65, until 2026-09-21T14:13:20.000Z
          */
-        "Refused409.48": {
+        "Refused409.49": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4489,7 +4529,7 @@ export interface components {
          *
          *     `idempotency_key_reused`: Idempotency-Key was used with another body
          */
-        "Refused409.60": {
+        "Refused409.61": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4509,7 +4549,7 @@ export interface components {
          *
          *     `ask_claimed`: bob is about to answer ask ask_9f86d081884c7d65, until 2026-09-21T14:13:20.000Z
          */
-        "Refused409.64": {
+        "Refused409.65": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4521,7 +4561,7 @@ export interface components {
             };
         };
         /** @description `install_running`: Updates are already being installed */
-        "Refused409.73": {
+        "Refused409.75": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4533,18 +4573,6 @@ export interface components {
             };
         };
         /** @description `conversation_exists`: Conversation already exists: holidays */
-        "Refused409.83": {
-            headers: {
-                "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Failure"];
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `conversation_exists`: Conversation already exists: holidays-2 */
         "Refused409.85": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
@@ -4556,8 +4584,20 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description `conversation_exists`: Conversation already exists: holidays-2 */
+        "Refused409.87": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description `link_expired`: This link was good until 2026-09-21T14:13:20.000Z */
-        "Refused410.49": {
+        "Refused410.50": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4570,7 +4610,7 @@ export interface components {
             };
         };
         /** @description `ask_changed`: Ask ask_9f86d081884c7d65 has changed: its revision is 2 */
-        "Refused412.61": {
+        "Refused412.62": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4582,7 +4622,7 @@ export interface components {
             };
         };
         /** @description `body_too_large`: Request body is larger than 1048576 bytes */
-        "Refused413.55": {
+        "Refused413.56": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4611,7 +4651,7 @@ export interface components {
          *
          *     `encoding_unsupported`: Content encoding gzip is not supported, send the body as it is
          */
-        "Refused415.56": {
+        "Refused415.57": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4642,7 +4682,7 @@ export interface components {
             };
         };
         /** @description `upgrade_required`: This route is a WebSocket: send Connection: Upgrade and Upgrade: websocket */
-        "Refused426.91": {
+        "Refused426.93": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4656,7 +4696,7 @@ export interface components {
             };
         };
         /** @description `internal`: Internal server error */
-        "Refused500.15": {
+        "Refused500.16": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4682,7 +4722,7 @@ export interface components {
          *
          *     `generation_cancelled`: Failed to generate text: the generation was cancelled
          */
-        "Refused500.30": {
+        "Refused500.31": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4710,7 +4750,7 @@ export interface components {
          *
          *     `generation_cancelled`: Failed to generate object: the generation was cancelled
          */
-        "Refused500.37": {
+        "Refused500.38": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4724,7 +4764,7 @@ export interface components {
             };
         };
         /** @description `internal`: Internal server error */
-        "Refused500.50": {
+        "Refused500.51": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4741,7 +4781,7 @@ export interface components {
          *
          *     `updates_unchecked`: Failed to check for updates: the registry cannot be reached
          */
-        "Refused500.69": {
+        "Refused500.71": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4757,7 +4797,7 @@ export interface components {
          *
          *     `install_failed`: Failed to install updates: the command ended with exit code 1
          */
-        "Refused500.74": {
+        "Refused500.76": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4773,7 +4813,7 @@ export interface components {
          *
          *     `environment_file_failed`: Failed to write the environment file
          */
-        "Refused500.76": {
+        "Refused500.78": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4807,7 +4847,7 @@ export interface components {
          *
          *     `tool_failed`: Failed to execute tool: the warehouse does not respond
          */
-        "Refused500.80": {
+        "Refused500.82": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4831,7 +4871,7 @@ export interface components {
          *
          *     `at_capacity`: Too many streams are open
          */
-        "Refused503.16": {
+        "Refused503.17": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4850,7 +4890,7 @@ export interface components {
          *
          *     `store_unavailable`: The store is not available
          */
-        "Refused503.19": {
+        "Refused503.20": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4871,7 +4911,7 @@ export interface components {
          *
          *     `at_capacity`: Too many streams are open
          */
-        "Refused503.31": {
+        "Refused503.32": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4884,7 +4924,7 @@ export interface components {
             };
         };
         /** @description `at_capacity`: Too many streams are open */
-        "Refused503.40": {
+        "Refused503.41": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4905,7 +4945,7 @@ export interface components {
          *
          *     `store_unavailable`: The store is not available
          */
-        "Refused503.43": {
+        "Refused503.44": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4924,7 +4964,7 @@ export interface components {
          *
          *     `store_unavailable`: The store is not available
          */
-        "Refused503.51": {
+        "Refused503.52": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4948,7 +4988,7 @@ export interface components {
          *
          *     `execution_moved`: The server of the execution has changed, or does not answer
          */
-        "Refused503.57": {
+        "Refused503.58": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4962,7 +5002,7 @@ export interface components {
             };
         };
         /** @description `draining`: The server is shutting down */
-        "Refused503.75": {
+        "Refused503.77": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -5017,7 +5057,7 @@ export interface components {
         /** @description Model that answered in place of the configured one. */
         ModelFallback: string;
         /** @description Error code, for programs. Never changes. */
-        ErrorCode: "agent_not_found" | "agent_required" | "answer_invalid" | "ask_ambiguous" | "ask_answered" | "ask_changed" | "ask_claimed" | "ask_expired" | "ask_not_found" | "ask_withdrawn" | "at_capacity" | "body_invalid" | "body_too_large" | "body_too_slow" | "busy" | "conversation_exists" | "conversation_not_found" | "definition_differs" | "draining" | "encoding_unsupported" | "environment_file_failed" | "execution_exists" | "execution_failed" | "execution_moved" | "execution_not_found" | "execution_not_running" | "generation_cancelled" | "generation_exists" | "generation_failed" | "generation_not_found" | "generation_not_running" | "header_invalid" | "host_not_allowed" | "idempotency_key_reused" | "input_invalid" | "install_failed" | "install_off" | "install_running" | "internal" | "json_invalid" | "link_expired" | "link_invalid" | "links_off" | "local_only" | "media_type_unsupported" | "memory_off" | "not_assigned" | "not_found" | "not_suspended" | "not_yours" | "origin_not_allowed" | "package_not_found" | "provider_auth" | "provider_error" | "provider_rate_limited" | "provider_timeout" | "query_invalid" | "request_invalid" | "resume_data_invalid" | "role_missing" | "schema_invalid" | "server_unreachable" | "span_not_found" | "step_ambiguous" | "step_asks" | "step_does_not_suspend" | "step_not_found" | "step_not_replayable" | "step_not_suspended" | "store_unavailable" | "suspension_passed" | "tool_failed" | "tool_input_invalid" | "tool_not_found" | "trace_not_found" | "updates_unchecked" | "upgrade_required" | "workflow_not_found";
+        ErrorCode: "agent_not_found" | "agent_required" | "answer_invalid" | "answer_refused" | "ask_ambiguous" | "ask_answered" | "ask_changed" | "ask_claimed" | "ask_expired" | "ask_not_found" | "ask_withdrawn" | "at_capacity" | "body_invalid" | "body_too_large" | "body_too_slow" | "busy" | "conversation_exists" | "conversation_not_found" | "definition_differs" | "draining" | "encoding_unsupported" | "environment_file_failed" | "execution_exists" | "execution_failed" | "execution_moved" | "execution_not_found" | "execution_not_running" | "generation_cancelled" | "generation_exists" | "generation_failed" | "generation_not_found" | "generation_not_running" | "header_invalid" | "host_not_allowed" | "idempotency_key_reused" | "input_invalid" | "install_failed" | "install_off" | "install_running" | "internal" | "json_invalid" | "link_expired" | "link_invalid" | "links_off" | "local_only" | "media_type_unsupported" | "memory_off" | "not_assigned" | "not_found" | "not_suspended" | "not_yours" | "origin_not_allowed" | "package_not_found" | "provider_auth" | "provider_error" | "provider_rate_limited" | "provider_timeout" | "query_invalid" | "request_invalid" | "resume_data_invalid" | "role_missing" | "schema_invalid" | "server_unreachable" | "span_not_found" | "step_ambiguous" | "step_asks" | "step_does_not_suspend" | "step_not_found" | "step_not_replayable" | "step_not_suspended" | "store_unavailable" | "suspension_passed" | "tool_failed" | "tool_input_invalid" | "tool_not_found" | "trace_not_found" | "updates_unchecked" | "upgrade_required" | "workflow_not_found";
         /** @description Seconds to wait before a retry. */
         RetryAfter: number;
         /** @description Required authentication. */
@@ -5163,10 +5203,10 @@ export interface operations {
                 };
             };
             400: components["responses"]["Refused400.10"];
-            403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.11"];
+            403: components["responses"]["Refused403.11"];
+            404: components["responses"]["Refused404.12"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.12"];
+            409: components["responses"]["Refused409.13"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.8"];
@@ -5215,15 +5255,15 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.13"];
+            400: components["responses"]["Refused400.14"];
             403: components["responses"]["Refused403.2"];
             404: components["responses"]["Refused404.3"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.14"];
+            409: components["responses"]["Refused409.15"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.16"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.17"];
         };
     };
     listExecutions: {
@@ -5276,10 +5316,10 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.17"];
-            403: components["responses"]["Refused403.18"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            400: components["responses"]["Refused400.18"];
+            403: components["responses"]["Refused403.19"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     countExecutions: {
@@ -5310,11 +5350,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.17"];
-            403: components["responses"]["Refused403.18"];
+            400: components["responses"]["Refused400.18"];
+            403: components["responses"]["Refused403.19"];
             404: components["responses"]["Refused404.3"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     countOutcomes: {
@@ -5351,11 +5391,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.17"];
-            403: components["responses"]["Refused403.18"];
+            400: components["responses"]["Refused400.18"];
+            403: components["responses"]["Refused403.19"];
             404: components["responses"]["Refused404.3"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     bulkExecutions: {
@@ -5441,8 +5481,8 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.20"];
-            403: components["responses"]["Refused403.21"];
+            400: components["responses"]["Refused400.21"];
+            403: components["responses"]["Refused403.22"];
             404: components["responses"]["Refused404.3"];
             408: components["responses"]["Refused408.4"];
             409: components["responses"]["Refused409.5"];
@@ -5505,11 +5545,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.17"];
-            403: components["responses"]["Refused403.18"];
+            400: components["responses"]["Refused400.18"];
+            403: components["responses"]["Refused403.19"];
             404: components["responses"]["Refused404.3"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     listVersions: {
@@ -5541,11 +5581,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.17"];
-            403: components["responses"]["Refused403.18"];
+            400: components["responses"]["Refused400.18"];
+            403: components["responses"]["Refused403.19"];
             404: components["responses"]["Refused404.3"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     listEvents: {
@@ -5583,11 +5623,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.17"];
-            403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.22"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            400: components["responses"]["Refused400.18"];
+            403: components["responses"]["Refused403.19"];
+            404: components["responses"]["Refused404.23"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     describeExecution: {
@@ -5623,11 +5663,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.17"];
-            403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.22"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            400: components["responses"]["Refused400.18"];
+            403: components["responses"]["Refused403.19"];
+            404: components["responses"]["Refused404.23"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     explainExecution: {
@@ -5660,10 +5700,10 @@ export interface operations {
                     };
                 };
             };
-            403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.22"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            403: components["responses"]["Refused403.19"];
+            404: components["responses"]["Refused404.23"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     suspendExecution: {
@@ -5705,13 +5745,13 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.23"];
+            400: components["responses"]["Refused400.24"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.22"];
+            404: components["responses"]["Refused404.23"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.15"];
+            500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.9"];
         };
     };
@@ -5758,11 +5798,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.24"];
+            400: components["responses"]["Refused400.25"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.22"];
+            404: components["responses"]["Refused404.23"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.25"];
+            409: components["responses"]["Refused409.26"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.8"];
@@ -5808,14 +5848,14 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.23"];
+            400: components["responses"]["Refused400.24"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.22"];
+            404: components["responses"]["Refused404.23"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     attachToExecution: {
@@ -5871,11 +5911,11 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.26"];
-            403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.22"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.16"];
+            400: components["responses"]["Refused400.27"];
+            403: components["responses"]["Refused403.19"];
+            404: components["responses"]["Refused404.23"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.17"];
         };
     };
     listWorkflows: {
@@ -5901,8 +5941,8 @@ export interface operations {
                     };
                 };
             };
-            403: components["responses"]["Refused403.18"];
-            500: components["responses"]["Refused500.15"];
+            403: components["responses"]["Refused403.19"];
+            500: components["responses"]["Refused500.16"];
         };
     };
     describeWorkflow: {
@@ -5934,10 +5974,10 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.17"];
-            403: components["responses"]["Refused403.18"];
+            400: components["responses"]["Refused400.18"];
+            403: components["responses"]["Refused403.19"];
             404: components["responses"]["Refused404.3"];
-            500: components["responses"]["Refused500.15"];
+            500: components["responses"]["Refused500.16"];
         };
     };
     generateText: {
@@ -5978,15 +6018,15 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.27"];
+            400: components["responses"]["Refused400.28"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.28"];
+            404: components["responses"]["Refused404.29"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.29"];
+            409: components["responses"]["Refused409.30"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.30"];
-            503: components["responses"]["Refused503.19"];
+            500: components["responses"]["Refused500.31"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     streamText: {
@@ -6032,15 +6072,15 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.27"];
+            400: components["responses"]["Refused400.28"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.28"];
+            404: components["responses"]["Refused404.29"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.29"];
+            409: components["responses"]["Refused409.30"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.30"];
-            503: components["responses"]["Refused503.31"];
+            500: components["responses"]["Refused500.31"];
+            503: components["responses"]["Refused503.32"];
         };
     };
     chat: {
@@ -6088,15 +6128,15 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.32"];
-            403: components["responses"]["Refused403.33"];
-            404: components["responses"]["Refused404.34"];
+            400: components["responses"]["Refused400.33"];
+            403: components["responses"]["Refused403.34"];
+            404: components["responses"]["Refused404.35"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.35"];
+            409: components["responses"]["Refused409.36"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.30"];
-            503: components["responses"]["Refused503.31"];
+            500: components["responses"]["Refused500.31"];
+            503: components["responses"]["Refused503.32"];
         };
     };
     generateObject: {
@@ -6149,15 +6189,15 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.36"];
+            400: components["responses"]["Refused400.37"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.28"];
+            404: components["responses"]["Refused404.29"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.29"];
+            409: components["responses"]["Refused409.30"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.37"];
-            503: components["responses"]["Refused503.19"];
+            500: components["responses"]["Refused500.38"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     streamObject: {
@@ -6218,15 +6258,15 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            400: components["responses"]["Refused400.38"];
+            400: components["responses"]["Refused400.39"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.28"];
+            404: components["responses"]["Refused404.29"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.29"];
+            409: components["responses"]["Refused409.30"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.37"];
-            503: components["responses"]["Refused503.31"];
+            500: components["responses"]["Refused500.38"];
+            503: components["responses"]["Refused503.32"];
         };
     };
     attachToChat: {
@@ -6278,11 +6318,11 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.39"];
-            403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.28"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.40"];
+            400: components["responses"]["Refused400.40"];
+            403: components["responses"]["Refused403.19"];
+            404: components["responses"]["Refused404.29"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.41"];
         };
     };
     cancelGeneration: {
@@ -6320,14 +6360,14 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.41"];
+            400: components["responses"]["Refused400.42"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.42"];
+            404: components["responses"]["Refused404.43"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.43"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.44"];
         };
     };
     approveCall: {
@@ -6369,14 +6409,14 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.32"];
-            403: components["responses"]["Refused403.33"];
-            404: components["responses"]["Refused404.44"];
+            400: components["responses"]["Refused400.33"];
+            403: components["responses"]["Refused403.34"];
+            404: components["responses"]["Refused404.45"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.45"];
+            409: components["responses"]["Refused409.46"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.15"];
+            500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.9"];
         };
     };
@@ -6410,10 +6450,10 @@ export interface operations {
                     };
                 };
             };
-            403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.42"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            403: components["responses"]["Refused403.19"];
+            404: components["responses"]["Refused404.43"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     listAgents: {
@@ -6439,8 +6479,8 @@ export interface operations {
                     };
                 };
             };
-            403: components["responses"]["Refused403.18"];
-            500: components["responses"]["Refused500.15"];
+            403: components["responses"]["Refused403.19"];
+            500: components["responses"]["Refused500.16"];
         };
     };
     describeAgent: {
@@ -6469,9 +6509,9 @@ export interface operations {
                     };
                 };
             };
-            403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.28"];
-            500: components["responses"]["Refused500.15"];
+            403: components["responses"]["Refused403.19"];
+            404: components["responses"]["Refused404.29"];
+            500: components["responses"]["Refused500.16"];
         };
     };
     showHistory: {
@@ -6505,11 +6545,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.17"];
-            403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.28"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            400: components["responses"]["Refused400.18"];
+            403: components["responses"]["Refused403.19"];
+            404: components["responses"]["Refused404.29"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     listAsks: {
@@ -6556,10 +6596,10 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.17"];
-            403: components["responses"]["Refused403.18"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            400: components["responses"]["Refused400.18"];
+            403: components["responses"]["Refused403.19"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     watchAsks: {
@@ -6606,10 +6646,10 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.17"];
-            403: components["responses"]["Refused403.18"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.31"];
+            400: components["responses"]["Refused400.18"];
+            403: components["responses"]["Refused403.19"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.32"];
         };
     };
     showAskLink: {
@@ -6634,12 +6674,12 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            403: components["responses"]["Refused403.46"];
-            404: components["responses"]["Refused404.47"];
-            409: components["responses"]["Refused409.48"];
-            410: components["responses"]["Refused410.49"];
-            500: components["responses"]["Refused500.50"];
-            503: components["responses"]["Refused503.51"];
+            403: components["responses"]["Refused403.47"];
+            404: components["responses"]["Refused404.48"];
+            409: components["responses"]["Refused409.49"];
+            410: components["responses"]["Refused410.50"];
+            500: components["responses"]["Refused500.51"];
+            503: components["responses"]["Refused503.52"];
         };
     };
     answerAskLink: {
@@ -6670,16 +6710,16 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            400: components["responses"]["Refused400.52"];
-            403: components["responses"]["Refused403.53"];
-            404: components["responses"]["Refused404.47"];
-            408: components["responses"]["Refused408.54"];
-            409: components["responses"]["Refused409.48"];
-            410: components["responses"]["Refused410.49"];
-            413: components["responses"]["Refused413.55"];
-            415: components["responses"]["Refused415.56"];
-            500: components["responses"]["Refused500.50"];
-            503: components["responses"]["Refused503.57"];
+            400: components["responses"]["Refused400.53"];
+            403: components["responses"]["Refused403.54"];
+            404: components["responses"]["Refused404.48"];
+            408: components["responses"]["Refused408.55"];
+            409: components["responses"]["Refused409.49"];
+            410: components["responses"]["Refused410.50"];
+            413: components["responses"]["Refused413.56"];
+            415: components["responses"]["Refused415.57"];
+            500: components["responses"]["Refused500.51"];
+            503: components["responses"]["Refused503.58"];
         };
     };
     describeAsk: {
@@ -6709,10 +6749,10 @@ export interface operations {
                     };
                 };
             };
-            403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.58"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            403: components["responses"]["Refused403.19"];
+            404: components["responses"]["Refused404.59"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     answerAsk: {
@@ -6764,15 +6804,15 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.59"];
-            403: components["responses"]["Refused403.33"];
-            404: components["responses"]["Refused404.58"];
+            400: components["responses"]["Refused400.60"];
+            403: components["responses"]["Refused403.34"];
+            404: components["responses"]["Refused404.59"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.60"];
-            412: components["responses"]["Refused412.61"];
+            409: components["responses"]["Refused409.61"];
+            412: components["responses"]["Refused412.62"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.15"];
+            500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.9"];
         };
     };
@@ -6815,15 +6855,15 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.62"];
-            403: components["responses"]["Refused403.63"];
-            404: components["responses"]["Refused404.58"];
+            400: components["responses"]["Refused400.63"];
+            403: components["responses"]["Refused403.64"];
+            404: components["responses"]["Refused404.59"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.64"];
-            412: components["responses"]["Refused412.61"];
+            409: components["responses"]["Refused409.65"];
+            412: components["responses"]["Refused412.62"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.15"];
+            500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.9"];
         };
     };
@@ -6862,15 +6902,15 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.62"];
+            400: components["responses"]["Refused400.63"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.58"];
+            404: components["responses"]["Refused404.59"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.64"];
-            412: components["responses"]["Refused412.61"];
+            409: components["responses"]["Refused409.65"];
+            412: components["responses"]["Refused412.62"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.15"];
+            500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.9"];
         };
     };
@@ -6915,15 +6955,15 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.62"];
-            403: components["responses"]["Refused403.33"];
-            404: components["responses"]["Refused404.58"];
+            400: components["responses"]["Refused400.63"];
+            403: components["responses"]["Refused403.66"];
+            404: components["responses"]["Refused404.59"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.64"];
-            412: components["responses"]["Refused412.61"];
+            409: components["responses"]["Refused409.65"];
+            412: components["responses"]["Refused412.62"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.15"];
+            500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.9"];
         };
     };
@@ -6966,15 +7006,15 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.65"];
-            403: components["responses"]["Refused403.33"];
-            404: components["responses"]["Refused404.58"];
+            400: components["responses"]["Refused400.67"];
+            403: components["responses"]["Refused403.66"];
+            404: components["responses"]["Refused404.59"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.64"];
-            412: components["responses"]["Refused412.61"];
+            409: components["responses"]["Refused409.65"];
+            412: components["responses"]["Refused412.62"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.15"];
+            500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.9"];
         };
     };
@@ -6997,8 +7037,8 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            403: components["responses"]["Refused403.18"];
-            500: components["responses"]["Refused500.15"];
+            403: components["responses"]["Refused403.19"];
+            500: components["responses"]["Refused500.16"];
         };
     };
     apiDocument: {
@@ -7038,8 +7078,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            403: components["responses"]["Refused403.18"];
-            500: components["responses"]["Refused500.15"];
+            403: components["responses"]["Refused403.19"];
+            500: components["responses"]["Refused500.16"];
         };
     };
     browseApi: {
@@ -7083,8 +7123,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            403: components["responses"]["Refused403.18"];
-            500: components["responses"]["Refused500.15"];
+            403: components["responses"]["Refused403.19"];
+            500: components["responses"]["Refused500.16"];
         };
     };
     browseApiFile: {
@@ -7125,9 +7165,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.66"];
-            500: components["responses"]["Refused500.15"];
+            403: components["responses"]["Refused403.19"];
+            404: components["responses"]["Refused404.68"];
+            500: components["responses"]["Refused500.16"];
         };
     };
     console: {
@@ -7162,8 +7202,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            403: components["responses"]["Refused403.18"];
-            500: components["responses"]["Refused500.15"];
+            403: components["responses"]["Refused403.19"];
+            500: components["responses"]["Refused500.16"];
         };
     };
     consoleAsset: {
@@ -7204,9 +7244,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.67"];
-            500: components["responses"]["Refused500.15"];
+            403: components["responses"]["Refused403.19"];
+            404: components["responses"]["Refused404.69"];
+            500: components["responses"]["Refused500.16"];
         };
     };
     consolePlace: {
@@ -7244,9 +7284,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.68"];
-            500: components["responses"]["Refused500.15"];
+            403: components["responses"]["Refused403.19"];
+            404: components["responses"]["Refused404.70"];
+            500: components["responses"]["Refused500.16"];
         };
     };
     live: {
@@ -7268,7 +7308,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            500: components["responses"]["Refused500.15"];
+            500: components["responses"]["Refused500.16"];
         };
     };
     ready: {
@@ -7290,7 +7330,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            500: components["responses"]["Refused500.15"];
+            500: components["responses"]["Refused500.16"];
             /** @description The server accepts no new work */
             503: {
                 headers: {
@@ -7329,9 +7369,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.17"];
-            403: components["responses"]["Refused403.18"];
-            500: components["responses"]["Refused500.15"];
+            400: components["responses"]["Refused400.18"];
+            403: components["responses"]["Refused403.19"];
+            500: components["responses"]["Refused500.16"];
         };
     };
     checkUpdates: {
@@ -7357,8 +7397,8 @@ export interface operations {
                     };
                 };
             };
-            403: components["responses"]["Refused403.18"];
-            500: components["responses"]["Refused500.69"];
+            403: components["responses"]["Refused403.19"];
+            500: components["responses"]["Refused500.71"];
         };
     };
     installUpdates: {
@@ -7392,15 +7432,15 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.70"];
-            403: components["responses"]["Refused403.71"];
-            404: components["responses"]["Refused404.72"];
+            400: components["responses"]["Refused400.72"];
+            403: components["responses"]["Refused403.73"];
+            404: components["responses"]["Refused404.74"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.73"];
+            409: components["responses"]["Refused409.75"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.74"];
-            503: components["responses"]["Refused503.75"];
+            500: components["responses"]["Refused500.76"];
+            503: components["responses"]["Refused503.77"];
         };
     };
     setUpObservability: {
@@ -7439,12 +7479,12 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.27"];
-            403: components["responses"]["Refused403.71"];
+            400: components["responses"]["Refused400.28"];
+            403: components["responses"]["Refused403.73"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.76"];
+            500: components["responses"]["Refused500.78"];
         };
     };
     listTools: {
@@ -7470,8 +7510,8 @@ export interface operations {
                     };
                 };
             };
-            403: components["responses"]["Refused403.18"];
-            500: components["responses"]["Refused500.15"];
+            403: components["responses"]["Refused403.19"];
+            500: components["responses"]["Refused500.16"];
         };
     };
     executeTool: {
@@ -7511,13 +7551,13 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.77"];
-            403: components["responses"]["Refused403.78"];
-            404: components["responses"]["Refused404.79"];
+            400: components["responses"]["Refused400.79"];
+            403: components["responses"]["Refused403.80"];
+            404: components["responses"]["Refused404.81"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.80"];
+            500: components["responses"]["Refused500.82"];
             503: components["responses"]["Refused503.9"];
         };
     };
@@ -7553,11 +7593,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.81"];
-            403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.28"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            400: components["responses"]["Refused400.83"];
+            403: components["responses"]["Refused403.19"];
+            404: components["responses"]["Refused404.29"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     createConversation: {
@@ -7601,15 +7641,15 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.82"];
+            400: components["responses"]["Refused400.84"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.28"];
+            404: components["responses"]["Refused404.29"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.83"];
+            409: components["responses"]["Refused409.85"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     describeConversation: {
@@ -7643,11 +7683,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.81"];
-            403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.84"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            400: components["responses"]["Refused400.83"];
+            403: components["responses"]["Refused403.19"];
+            404: components["responses"]["Refused404.86"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     deleteConversation: {
@@ -7684,11 +7724,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.81"];
+            400: components["responses"]["Refused400.83"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.84"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            404: components["responses"]["Refused404.86"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     changeConversation: {
@@ -7734,14 +7774,14 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.82"];
+            400: components["responses"]["Refused400.84"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.84"];
+            404: components["responses"]["Refused404.86"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     listMessages: {
@@ -7779,11 +7819,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.81"];
-            403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.84"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            400: components["responses"]["Refused400.83"];
+            403: components["responses"]["Refused403.19"];
+            404: components["responses"]["Refused404.86"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     showWorkingMemory: {
@@ -7817,11 +7857,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.81"];
-            403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.84"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            400: components["responses"]["Refused400.83"];
+            403: components["responses"]["Refused403.19"];
+            404: components["responses"]["Refused404.86"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     setWorkingMemory: {
@@ -7869,14 +7909,14 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.82"];
+            400: components["responses"]["Refused400.84"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.84"];
+            404: components["responses"]["Refused404.86"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     cloneConversation: {
@@ -7921,15 +7961,15 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.82"];
+            400: components["responses"]["Refused400.84"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.84"];
+            404: components["responses"]["Refused404.86"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.85"];
+            409: components["responses"]["Refused409.87"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     searchMessages: {
@@ -7964,11 +8004,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.81"];
-            403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.28"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            400: components["responses"]["Refused400.83"];
+            403: components["responses"]["Refused403.19"];
+            404: components["responses"]["Refused404.29"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     forgetUser: {
@@ -7999,10 +8039,10 @@ export interface operations {
                     };
                 };
             };
-            403: components["responses"]["Refused403.86"];
-            404: components["responses"]["Refused404.87"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.43"];
+            403: components["responses"]["Refused403.88"];
+            404: components["responses"]["Refused404.89"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.44"];
         };
     };
     showObservability: {
@@ -8028,9 +8068,9 @@ export interface operations {
                     };
                 };
             };
-            403: components["responses"]["Refused403.18"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            403: components["responses"]["Refused403.19"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     listTraces: {
@@ -8067,10 +8107,10 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.17"];
-            403: components["responses"]["Refused403.18"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            400: components["responses"]["Refused400.18"];
+            403: components["responses"]["Refused403.19"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     describeTrace: {
@@ -8099,10 +8139,10 @@ export interface operations {
                     };
                 };
             };
-            403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.88"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            403: components["responses"]["Refused403.19"];
+            404: components["responses"]["Refused404.90"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     listTraceLogs: {
@@ -8148,11 +8188,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.17"];
-            403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.88"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            400: components["responses"]["Refused400.18"];
+            403: components["responses"]["Refused403.19"];
+            404: components["responses"]["Refused404.90"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     describeSpan: {
@@ -8181,10 +8221,10 @@ export interface operations {
                     };
                 };
             };
-            403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.89"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            403: components["responses"]["Refused403.19"];
+            404: components["responses"]["Refused404.91"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     listSpanLogs: {
@@ -8230,11 +8270,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.17"];
-            403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.89"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            400: components["responses"]["Refused400.18"];
+            403: components["responses"]["Refused403.19"];
+            404: components["responses"]["Refused404.91"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     listLogRecords: {
@@ -8277,10 +8317,10 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.17"];
-            403: components["responses"]["Refused403.18"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            400: components["responses"]["Refused400.18"];
+            403: components["responses"]["Refused403.19"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     listLogs: {
@@ -8321,10 +8361,10 @@ export interface operations {
                     "application/json": components["schemas"]["LogEntryPage"];
                 };
             };
-            400: components["responses"]["Refused400.17"];
-            403: components["responses"]["Refused403.18"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.19"];
+            400: components["responses"]["Refused400.18"];
+            403: components["responses"]["Refused403.19"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.20"];
         };
     };
     metrics: {
@@ -8346,8 +8386,8 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            403: components["responses"]["Refused403.18"];
-            500: components["responses"]["Refused500.15"];
+            403: components["responses"]["Refused403.19"];
+            500: components["responses"]["Refused500.16"];
         };
     };
     echo: {
@@ -8367,11 +8407,11 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.90"];
+            400: components["responses"]["Refused400.92"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.91"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.40"];
+            426: components["responses"]["Refused426.93"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.41"];
         };
     };
     tailLogs: {
@@ -8408,11 +8448,11 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.92"];
+            400: components["responses"]["Refused400.94"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.91"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.40"];
+            426: components["responses"]["Refused426.93"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.41"];
         };
     };
     observe: {
@@ -8443,11 +8483,11 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.92"];
+            400: components["responses"]["Refused400.94"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.91"];
-            500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.40"];
+            426: components["responses"]["Refused426.93"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.41"];
         };
     };
 }

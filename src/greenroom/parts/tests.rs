@@ -145,8 +145,7 @@ async fn a_program_checks_answers_at_every_door() {
         (&answer, json!({ "data": { "panics": true } }), failed.to_owned()),
     ] {
         let (status, refusal) = post(&server, path, &body).await;
-        assert_eq!((status, &refusal["code"]), (403, &json!("answer_refused")), "{refusal}");
-        assert_eq!(refusal["error"], json!(text));
+        assert_eq!((status, &refusal["error"]), (403, &json!(text)));
     }
     let refused = run.resume(&1).await.unwrap_err();
     assert_eq!(refused, ResumeError::Refused("no; ask false, by None, step None".to_owned()));

@@ -21,10 +21,9 @@ fn desk(agent: Agent) -> Greenroom {
 }
 
 #[test]
-fn unknown_names_are_refused_with_the_nearest_one() {
+fn unknown_names_in_steps_are_refused_with_the_nearest_one() {
     let paid = || Step::run("paid", "charge");
     let inside = |step: Step| Block::new("inside").step(step);
-    let clerk = || Agent::new("clerk").model("offline");
     let rows = [
         (
             w(Step::run("s", "chrage")),
@@ -52,15 +51,18 @@ fn unknown_names_are_refused_with_the_nearest_one() {
         ),
         (
             w(paid().compensate(Compensation::run("chrage"))),
-            "workflow w: steps.paid.compensate.run: function chrage is not registered; did you mean charge?",
+            "workflow w: steps.paid.compensate.run: function chrage is not registered; \
+             did you mean charge?",
         ),
         (
             w(paid().compensate(Compensation::workflow("pya"))),
-            "workflow w: steps.paid.compensate.workflow: workflow pya is not configured; did you mean pay?",
+            "workflow w: steps.paid.compensate.workflow: workflow pya is not configured; \
+             did you mean pay?",
         ),
         (
             w(paid().compensate(Compensation::new(tool("lokup")))),
-            "workflow w: steps.paid.compensate.tool: tool lokup is not configured; did you mean lookup?",
+            "workflow w: steps.paid.compensate.tool: tool lokup is not configured; \
+             did you mean lookup?",
         ),
         (
             w(Step::when("if", "data", inside(Step::run("s", "chrage")))),
@@ -70,6 +72,16 @@ fn unknown_names_are_refused_with_the_nearest_one() {
             w(Step::for_each("each", json!("[1]"), inside(Step::agent("s", "dsek")))),
             "workflow w: steps.s.agent: agent dsek is not configured; did you mean desk?",
         ),
+    ];
+    for (greenroom, expected) in rows {
+        assert_eq!(problems(greenroom), [expected]);
+    }
+}
+
+#[test]
+fn unknown_names_elsewhere_are_refused_with_the_nearest_one() {
+    let clerk = || Agent::new("clerk").model("offline");
+    let rows = [
         (
             desk(Agent::new("clerk").model("ofline")),
             "agent clerk: model ofline is not configured; did you mean offline?",

@@ -10,7 +10,7 @@ use crate::builder::{Agent, Command, Http, Step, Workflow};
 use crate::config::{Config, Spot, ToolConfig};
 use crate::greenroom::Problems;
 
-/// What tools of a file refer to.
+/// Definitions that tools of a file refer to.
 const DEFINED: &str = "[models.offline]\nprovider = \"rehearsal\"\n\
                        [agents.clerk]\nmodel = \"offline\"\n\
                        [workflows.pay]\nsteps = [{ id = \"a\", map = 1 }]\n";
@@ -105,18 +105,28 @@ fn problems(greenroom: Greenroom) -> Vec<String> {
     greenroom.checked().err().map(|Problems(problems)| problems).unwrap_or_default()
 }
 
+fn known() -> Greenroom {
+    let config = Config::parse(DEFINED, "c.toml").unwrap();
+    let number = Workflow::new("count").input_schema(json!({ "type": "integer" }));
+    Greenroom::over(config)
+        .agent(Agent::new("desk").model("offline").tools(["t"]))
+        .workflow(number.step(Step::map("a", json!(1))))
+}
+
+/// Refuses tools `t`, each for these reasons.
+#[track_caller]
+fn refused<const N: usize>(rows: [(Tool, &[&str]); N]) {
+    for (tool, expected) in rows {
+        let mut found = problems(known().define_tool(tool));
+        // a refused tool is missing where it is used
+        found.retain(|problem| !problem.starts_with("agent desk: tool t is not configured"));
+        assert_eq!(found, expected);
+    }
+}
+
 #[test]
 fn mistakes_in_tools_are_refused_with_their_place() {
-    let known = || {
-        let config = Config::parse(DEFINED, "c.toml").unwrap();
-        let number = Workflow::new("count").input_schema(json!({ "type": "integer" }));
-        Greenroom::over(config)
-            .agent(Agent::new("desk").model("offline").tools(["t"]))
-            .workflow(number.step(Step::map("a", json!(1))))
-    };
-    let get = |url: &str| Tool::http("t", "d", Http::get(url)).parameters(order());
-    let run = |command: Command| Tool::command("t", "d", command).parameters(order());
-    let rows: [(Tool, &[&str]); 13] = [
+    refused([
         (
             Tool::agent("t", "d", "clrk"),
             &["tool t: agent: agent clrk is not configured; did you mean clerk?"],
@@ -148,6 +158,13 @@ fn mistakes_in_tools_are_refused_with_their_place() {
                 "tool t: concurrency: must be from 1 to 1000000",
             ],
         ),
+    ]);
+}
+
+#[test]
+fn mistakes_in_http_tools_are_refused_with_their_place() {
+    let get = |url: &str| Tool::http("t", "d", Http::get(url)).parameters(order());
+    refused([
         (
             Tool::http("t", "d", Http::get("https://a.example")),
             &["tool t: parameters: is missing: it is the JSON Schema of the arguments"],
@@ -176,7 +193,8 @@ fn mistakes_in_tools_are_refused_with_their_place() {
                 "tool t: headers.host: is set by the HTTP client; it cannot be configured",
                 "tool t: query.q: must be an expression in a string",
                 "tool t: body: a GET sends no body; method = \"POST\" does",
-                "tool t: body.a.0: `data` is not in scope; in scope: args, context, user; a string is written \"'data'\"",
+                "tool t: body.a.0: `data` is not in scope; in scope: args, context, user; a string \
+                 is written \"'data'\"",
             ],
         ),
         (
@@ -188,6 +206,13 @@ fn mistakes_in_tools_are_refused_with_their_place() {
             .parameters(order()),
             &["tool t: headers.a: the environment variable GREENROOM_NO_SUCH is not set"],
         ),
+    ]);
+}
+
+#[test]
+fn mistakes_in_commands_and_approvals_are_refused_with_their_place() {
+    let run = |command: Command| Tool::command("t", "d", command).parameters(order());
+    refused([
         (
             run(Command::new("{{ args.id }}").args(["secret:KEY"])),
             &[
@@ -215,13 +240,11 @@ fn mistakes_in_tools_are_refused_with_their_place() {
                 "tool t: approval.deadline: must be longer than 0ms",
             ],
         ),
-    ];
-    for (tool, expected) in rows {
-        let mut found = problems(known().define_tool(tool));
-        // a refused tool is missing where it is used
-        found.retain(|problem| !problem.starts_with("agent desk: tool t is not configured"));
-        assert_eq!(found, expected);
-    }
+    ]);
+}
+
+#[test]
+fn one_tool_has_one_definition() {
     let ask = || Tool::agent("t", "d", "clerk");
     assert_eq!(problems(known().define_tool(ask())), Vec::<String>::new());
     assert_eq!(
@@ -264,4 +287,25 @@ fn options_of_functions_and_approvals_afterwards() {
     let mut again = Config::parse(DEFINED, "c.toml").unwrap();
     again.keep_choices_of(&config);
     assert_eq!(shown(&again.tools["ask"]), shown(&config.tools["ask"]));
+}
+
+#[tokio::test]
+async fn blocking_tools_run_on_another_thread_and_their_panics_are_passed_on() {
+    use std::panic::AssertUnwindSafe;
+
+    use futures_util::FutureExt as _;
+    use greenroom_actors::agent::tool::ToolBody;
+
+    let here = std::thread::current().id();
+    let tool = Tool::blocking("there", "d", order(), move |arguments, _| {
+        assert_ne!(arguments["panics"], true, "as wanted");
+        Ok(json!(std::thread::current().id() != here))
+    });
+    let greenroom = known().define_tool(tool);
+    let ToolBody::Function(call) = &greenroom.registry.tools["there"].body else {
+        panic!("another kind");
+    };
+    assert_eq!(call(json!({}), ToolContext::for_test()).await, Ok(json!(true)));
+    let ended = call(json!({ "panics": true }), ToolContext::for_test());
+    assert!(AssertUnwindSafe(ended).catch_unwind().await.is_err());
 }
