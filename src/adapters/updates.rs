@@ -5,7 +5,8 @@ mod address;
 mod command;
 #[cfg(feature = "providers")]
 mod index;
-#[cfg(all(test, feature = "providers"))]
+#[cfg(test)]
+#[cfg(feature = "providers")]
 mod tests;
 
 pub use self::address::{InvalidRegistryAddress, RegistryAddress};

@@ -59,7 +59,8 @@ fn build(
     Ok(model)
 }
 
-#[cfg(all(test, feature = "providers"))]
+#[cfg(test)]
+#[cfg(feature = "providers")]
 mod tests {
     use greenroom_actors::ports::model::{Message, ModelRequest, Role};
 
