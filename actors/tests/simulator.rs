@@ -19,6 +19,7 @@ mod simulator {
     mod checker;
     mod clock;
     mod cluster;
+    mod compensations;
     mod definitions;
     mod dice;
     mod forward;

@@ -18,6 +18,7 @@ use greenroom_actors::ports::model::{
 use serde_json::json;
 
 use crate::simulator::approvals::PAY;
+use crate::simulator::compensations::compensated_execution;
 use crate::simulator::dice::Dice;
 use crate::simulator::stage::{RunningBody, Stage};
 
@@ -39,7 +40,8 @@ pub(crate) fn external_calls(stage: &Arc<Stage>, process: u64) -> ScriptedCalls 
     ScriptedCalls::new(move |call| {
         let key = &call.origin.idempotency_key;
         let (id, attempt) = call.origin.attempt.clone().unwrap();
-        let path = Arc::from(key.strip_prefix(&format!("{id}/")).unwrap_or(key));
+        let name = &call.origin.name;
+        let path = Arc::from(name.strip_prefix("step ").unwrap_or(name));
         // the scripted call decides how long it runs
         drop(begin((&stage, process), &id, &path, attempt, key));
         let mut dice = Dice::about(stage.seed, &format!("{key} {attempt}"));
@@ -89,7 +91,7 @@ fn begin(
     stage.require(has_begun, || {
         format!("attempt {attempt} of {id} {path} was called without a durable fact of its start")
     });
-    let key = format!("{id}/{path}");
+    let key = format!("{}/{path}", compensated_execution(id, &facts));
     stage.require(idempotency_key == key, || format!("{idempotency_key} is the key of {key}"));
     stage.called(process, id, path, attempt)
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use greenroom_actors::domain::fact::Fact;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::machine::Machine;
 use greenroom_actors::ports::store::{ASK_PREFIX, AskState};
@@ -11,7 +12,7 @@ use greenroom_actors::requests::{
     Unavailable,
 };
 use greenroom_actors::{Runtime, visibility::Visibility};
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 use crate::simulator::cluster::laws::Asked;
 use crate::simulator::promises::{
@@ -45,8 +46,22 @@ pub(crate) struct Answer {
     pub(crate) step_id: Option<String>,
     pub(crate) suspension_id: Option<String>,
     pub(crate) is_right: bool,
+    /// True if it is about a compensation that failed.
+    pub(crate) is_about_compensation: bool,
     pub(crate) token: u64,
     pub(crate) key: Option<String>,
+}
+
+impl Answer {
+    fn data(&self) -> Value {
+        let Self { is_right, token, .. } = self;
+        if self.is_about_compensation {
+            let action = if token % 2 == 0 { "retry" } else { "skip" };
+            let action = if *is_right { action } else { "neither" };
+            return json!({ "action": action, "output": { "n": token } });
+        }
+        json!({ "ok": if *is_right { json!(true) } else { json!(1) }, "n": token })
+    }
 }
 
 pub(crate) fn start_of(start: &Start) -> StartExecution {
@@ -103,16 +118,13 @@ impl Caller {
     }
 
     pub(crate) async fn resume(self, target: Target, answer: Answer) -> Settled {
-        let Answer { step_id, suspension_id, is_right, token, key } = answer;
+        let data = answer.data();
+        let Answer { step_id, suspension_id, is_right, token, key, .. } = answer;
         let id = &target.execution_id;
         let what = format!(
             "resume {id} {step_id:?} {suspension_id:?} right {is_right} n {token} key {key:?}"
         );
         self.stage.note(&what);
-        let data = match is_right {
-            true => json!({ "ok": true, "n": token }),
-            false => json!({ "ok": 1, "n": token }),
-        };
         let has_key = key.is_some();
         let idempotency = key.map(|key| key_of(&format!("{id} {key}"), &token.to_string()));
         let (sent_ms, was_resumed) =
@@ -163,6 +175,7 @@ impl Caller {
 
     /// Answers the ask of a suspension. Its execution is that of the target, or a child.
     pub(crate) async fn answer(self, target: Target, answer: Answer) -> Settled {
+        let data = answer.data();
         let Answer { suspension_id, is_right, token, key, .. } = answer;
         let id = &target.execution_id;
         let meant = suspension_id.unwrap_or_default();
@@ -172,7 +185,6 @@ impl Caller {
         let (sent_ms, was_resumed) =
             (self.stage.clock.elapsed_ms(), is_resumed(&self.stage, token));
         let idempotency = key.map(|key| key_of(&format!("answer {id} {key}"), &token.to_string()));
-        let data = json!({ "ok": if is_right { json!(true) } else { json!(1) }, "n": token });
         let asked =
             self.runtime.find_ask(&format!("{ASK_PREFIX}{meant}"), &Visibility::Everything).await;
         let reply = match asked {
@@ -247,11 +259,17 @@ impl Caller {
         let reply = self.runtime.cancel(&target, Some(format!("cancel {token}")), None).await;
         if let Ok(reply) = &reply {
             let ended = self.stage.projection(&reply.execution_id);
-            let is_durable = ended.is_some_and(|found| found.status.is_terminal());
+            let has_ended = ended.is_some_and(|found| found.status.is_terminal());
+            let is_durable = has_ended || reply.compensates && self.compensates(&target);
             self.stage.require(is_durable, || format!("{what}: not durable at its reply"));
         }
         let reply = reply.map(|reply| reply.reason);
         self.note_control(&what, &reply, (Wish::Cancel, token), &asked)
+    }
+
+    fn compensates(&self, target: &Target) -> bool {
+        let facts = self.stage.facts(&target.execution_id);
+        facts.iter().any(|it| matches!(it.fact, Fact::CompensationStarted { .. }))
     }
 
     /// Notes the reply to a suspend or cancel.

@@ -20,6 +20,7 @@ use greenroom_actors::requests::StepStatus;
 use greenroom_actors::runtime::RuntimeStats;
 
 use crate::simulator::approvals;
+use crate::simulator::compensations;
 use crate::simulator::law;
 use crate::simulator::picture;
 use crate::simulator::spans;
@@ -80,6 +81,7 @@ pub(crate) fn records(stage: &Stage) {
             has_a_parent(stage, &projection.header.id, parent);
         }
     }
+    compensations::check(stage, &states);
     for machine in states.values() {
         outputs_are_those_of_children(stage, machine, &states);
     }

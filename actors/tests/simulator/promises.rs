@@ -91,7 +91,7 @@ pub(crate) fn suspension_answered(facts: &[Recorded], token: u64) -> Option<Arc<
             Fact::StepSuspended { path, id, .. } => drop(waiting.insert(path, id.clone())),
             Fact::StepResumed { path, data, .. } => {
                 let answered = waiting.remove(path).flatten();
-                if data.get("n").and_then(Value::as_u64) == Some(token) {
+                if token_of(data) == Some(token) {
                     return answered;
                 }
             }
@@ -119,9 +119,14 @@ pub(crate) fn suspension_ids_are_unique(stage: &Stage) {
     }
 }
 
+/// Returns the number in an input or an answer. Answers about a compensation have it in `output`.
+fn token_of(value: &Value) -> Option<u64> {
+    value.get("n").or_else(|| value.get("output")?.get("n"))?.as_u64()
+}
+
 /// Returns the request that a fact carries out.
 fn wish_of(fact: &Fact, projection: &Projection) -> Option<(Wish, u64)> {
-    let number = |value: &Value| value.get("n").and_then(Value::as_u64).filter(|n| *n >= 100);
+    let number = |value: &Value| token_of(value).filter(|n| *n >= 100);
     match fact {
         Fact::WorkflowStarted(start) if projection.header.parent.is_none() => {
             Some((Wish::Execute, number(&start.input)?))

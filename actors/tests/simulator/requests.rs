@@ -122,6 +122,7 @@ impl Requests {
         let waiting = self.stage.projection(&target.execution_id).and_then(|it| it.suspension);
         let suspension_id = waiting.as_ref().and_then(|it| it.id.as_deref().map(str::to_owned));
         let suspension_id = suspension_id.filter(|_| dice.chance(50));
+        let is_about_compensation = waiting.as_ref().is_some_and(is_of_compensation);
         let step_id = match dice.below(10) {
             0..5 => None,
             5..8 => waiting.map(|suspension| suspension.step_id.to_string()),
@@ -134,7 +135,7 @@ impl Requests {
         let token = self.stage.token();
         let key = is_one_wish.then(|| format!("key {token}"));
         let is_right = dice.chance(80);
-        let answer = Answer { step_id, suspension_id, is_right, token, key };
+        let answer = Answer { step_id, suspension_id, is_right, is_about_compensation, token, key };
         let copy = |_| {
             let token = if is_one_wish { token } else { self.stage.token() };
             let (target, answer) = (target.clone(), Answer { token, ..answer.clone() });
@@ -189,14 +190,21 @@ impl Requests {
         open.retain(|it| !it.status.is_terminal());
         let is_asked = |it: &&Projection| {
             let is_asked = it.suspension.as_ref().is_none_or(|it| !waits_for_generation(it));
-            it.status == Status::Suspended && it.header.parent.is_none() && is_asked
+            // a child that its parent no longer needs asks alone when it compensates
+            let is_alone = it.suspension.as_ref().is_some_and(is_of_compensation);
+            let asks = it.header.parent.is_none() || is_alone;
+            it.status == Status::Suspended && asks && is_asked
         };
         let answers = open.iter().filter(is_asked).map(|found| {
             let target = target(&found.header.workflow_id, &found.header.id);
             let token = self.stage.token();
             // several steps may wait; they are answered one by one
             let step_id = found.suspension.as_ref().map(|it| it.path.to_string());
-            let answer = Answer { step_id, suspension_id: None, is_right: true, token, key: None };
+            let is_about_compensation = found.suspension.as_ref().is_some_and(is_of_compensation);
+            let (suspension_id, key) = (None, None);
+            let is_right = true;
+            let answer =
+                Answer { step_id, suspension_id, is_right, is_about_compensation, token, key };
             Request::Resume(target, answer)
         });
         let asks = approvals::open(&self.stage);
@@ -208,6 +216,11 @@ impl Requests {
 /// Returns true if a step waits for answers to its generation.
 fn waits_for_generation(suspension: &Suspension) -> bool {
     suspension.payload.as_ref().is_some_and(|payload| payload["generationId"].is_string())
+}
+
+/// Returns true if a compensation has failed and asks, here or in a child.
+fn is_of_compensation(suspension: &Arc<Suspension>) -> bool {
+    suspension.payload.as_ref().is_some_and(|payload| payload["attempts"].is_u64())
 }
 
 fn copies(dice: &mut Dice) -> u64 {

@@ -11,6 +11,7 @@ use greenroom_actors::registry::Registry;
 use greenroom_actors::testkit::registry_of;
 
 use crate::simulator::checker;
+use crate::simulator::compensations;
 use crate::simulator::definitions;
 use crate::simulator::dice::Dice;
 use crate::simulator::process::{self, Process};
@@ -48,7 +49,7 @@ struct World {
 /// Plays a world to its end. Call within a runtime with paused time.
 pub(crate) async fn play(seed: u64) -> Report {
     let mut dice = Dice::about(seed, "world");
-    let definitions = definitions::workflows(&mut dice);
+    let definitions = compensations::added((seed, 33), definitions::workflows(&mut dice));
     let plans = registry_of(definitions).workflows;
     let disk = MemoryStore::new();
     let stage = Stage::new(seed, plans, Arc::new(MemoryStore::new()));

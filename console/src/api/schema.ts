@@ -1843,7 +1843,7 @@ export interface components {
          */
         CompensationState: {
             since: components["schemas"]["Timestamp"];
-            /** @description The error, or the reason of the cancellation. */
+            /** @description The error, or the reason of the cancellation; for a reversal, that of the execution above. */
             reason: string;
             /** @description Number of steps that are compensated. */
             completed: number;
@@ -2051,6 +2051,8 @@ export interface components {
             cancelledBy?: components["schemas"]["Principal"];
             /** @description Compensation of its completed steps, once it has failed or was cancelled. */
             compensation?: components["schemas"]["CompensationState"];
+            /** @description Completed execution whose steps it compensates, because the execution above has failed. */
+            reversalOf?: string;
             traceId: string;
             definitionHash: string;
             steps: components["schemas"]["StepState"][];

@@ -2,7 +2,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { get } from "../api/client.ts";
 import { asError, useResource } from "../api/resource.ts";
 import type { WorkflowStep } from "../api/types.ts";
-import { type Node, nodeAt, nodesOf } from "../graph/definition.ts";
+import { type Node, nodeAt, nodesOf, undonePath, undoOf } from "../graph/definition.ts";
 import { Graph } from "../graph/Graph.tsx";
 import { useTitle } from "../lib/hooks.ts";
 import { param, setParams, to } from "../lib/router.ts";
@@ -93,7 +93,8 @@ export function ExecutionView({ path }: { path: string[] }) {
 
   const selected = param("step");
   const node = selected ? (nodeAt(nodes, selected) ?? find(nodes, selected)) : undefined;
-  const step = model.steps.get(selected) ?? (node && telling(places.get(node.key) ?? []));
+  const place = node && (undonePath(selected) === null ? node.key : undoOf(node.key));
+  const step = model.steps.get(selected) ?? (place ? telling(places.get(place) ?? []) : undefined);
   const order = (definition.data?.steps ?? []).map((each) => each.id);
   const begins = order.indexOf(state.data?.replayedFrom?.stepId ?? "");
   const isKept = node !== undefined && begins > order.indexOf(node.key.split("/")[0] ?? "");

@@ -1,5 +1,5 @@
 import type { ExecutionState } from "../api/types.ts";
-import { isRepeated, type Node, nodeAt } from "../graph/definition.ts";
+import { isRepeated, type Node, nodeAt, undonePath, undoOf } from "../graph/definition.ts";
 import type { Look } from "../graph/Graph.tsx";
 import { duration } from "../lib/time.ts";
 import { number } from "../lib/text.ts";
@@ -8,7 +8,7 @@ import { lasting } from "../parts/Time.tsx";
 import { type Model, type Step, withoutRounds } from "./fold.ts";
 import type { Child } from "./rows.ts";
 
-/** The steps of an execution by their place in the definition. */
+/** The steps of an execution by their place in the definition, and their compensations. */
 export type Places = ReadonlyMap<string, readonly Step[]>;
 
 export function placesOf(model: Model, nodes: readonly Node[]): { places: Places; unknown: number } {
@@ -21,9 +21,10 @@ export function placesOf(model: Model, nodes: readonly Node[]): { places: Places
       unknown += 1;
       continue;
     }
-    const list = places.get(node.key);
+    const key = undonePath(step.path) === null ? node.key : undoOf(node.key);
+    const list = places.get(key);
     if (list) list.push(step);
-    else places.set(node.key, [step]);
+    else places.set(key, [step]);
   }
   return { places, unknown };
 }

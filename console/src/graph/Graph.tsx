@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { middle } from "../lib/text.ts";
 import { type Kind, MarkIn, word } from "../parts/Status.tsx";
-import { count, type Node, typeWord } from "./definition.ts";
+import { count, type Node, typeWord, undoOf } from "./definition.ts";
 import { type Drawing, layout, type Placed } from "./layout.ts";
 import { usePan } from "./pan.ts";
 import "./graph.css";
@@ -78,7 +78,7 @@ export function Graph({ nodes, look: given, selected, select, label }: GraphProp
           {drawing.placed
             .filter((each) => isSeen(each.y, each.height))
             .map((each) => (
-              <StepBox key={each.node.key} placed={each} look={look(each.node.key)} isSelected={selected === each.node.key} select={select} toggle={toggle} isFolded={folded.has(each.node.key)} hasState={given !== undefined} />
+              <StepBox key={each.node.key} placed={each} look={look(each.node.key)} undo={look(undoOf(each.node.key))} isSelected={selected === each.node.key} select={select} toggle={toggle} isFolded={folded.has(each.node.key)} hasState={given !== undefined} />
             ))}
         </svg>
       </div>
@@ -99,6 +99,12 @@ export function Graph({ nodes, look: given, selected, select, label }: GraphProp
 
 function stateless(): Look {
   return { kind: "none", text: "" };
+}
+
+/** What the mark of a compensation says: by what, in which state, and for how long. */
+export function undoName({ name, undo: work }: Node, undo: Look, hasState: boolean): string {
+  const by = work ? `compensated by ${work}` : "compensated by its workflow";
+  return [`${name}: ${by}`, hasState && word(undo.kind), undo.text].filter(Boolean).join(", ");
 }
 
 function containers(nodes: readonly Node[]): Set<string> {
@@ -125,6 +131,8 @@ function useView(port: { current: HTMLDivElement | null }, drawing: Drawing, zoo
 interface BoxProps {
   placed: Placed;
   look: Look;
+  /** How its compensation is. */
+  undo: Look;
   isSelected: boolean;
   isFolded: boolean;
   hasState: boolean;
@@ -132,13 +140,13 @@ interface BoxProps {
   toggle: (key: string) => void;
 }
 
-function StepBox({ placed, look, isSelected, isFolded, hasState, select, toggle }: BoxProps) {
+function StepBox({ placed, look, undo, isSelected, isFolded, hasState, select, toggle }: BoxProps) {
   const { node, x, y, width, height, as, inside } = placed;
   const isContainer = as === "bar" || as === "frame";
-  const press = (event: KeyboardEvent): void => {
+  const press = (event: KeyboardEvent, key = node.key): void => {
     if (event.key !== "Enter" && event.key !== " ") return;
     event.preventDefault();
-    select?.(node.key);
+    select?.(key);
   };
   const left = hasState ? 28 : 12;
   const shown = middle(node.name, isContainer ? Math.max(10, Math.floor((width - 110) / 7)) : Math.floor((width - left - 8) / 6.8));
@@ -160,7 +168,7 @@ function StepBox({ placed, look, isSelected, isFolded, hasState, select, toggle 
         aria-label={name}
         aria-pressed={select ? isSelected : undefined}
         onClick={() => select?.(node.key)}
-        onKeyDown={press}
+        onKeyDown={(event) => press(event)}
       >
         <rect class="ground" width={width} height={isContainer ? 28 : height} rx={5} />
         {hasState && <MarkIn kind={look.kind} x={10} y={8} />}
@@ -184,6 +192,24 @@ function StepBox({ placed, look, isSelected, isFolded, hasState, select, toggle 
           </text>
         )}
       </g>
+      {as === "box" && (node.undo !== "" || undo.kind !== "none") && (
+        <g
+          class={`undo ${undo.kind}`}
+          role={select ? "button" : "img"}
+          tabindex={select ? 0 : undefined}
+          aria-label={undoName(node, undo, hasState)}
+          transform={`translate(${width - 26} -6)`}
+          onClick={() => select?.(undoOf(node.key))}
+          onKeyDown={(event) => press(event, undoOf(node.key))}
+        >
+          <title>{undoName(node, undo, hasState)}</title>
+          <rect width={hasState && undo.kind !== "none" ? 34 : 20} height={18} rx={9} />
+          <text x={5} y={13}>
+            ↩
+          </text>
+          {hasState && undo.kind !== "none" && <MarkIn kind={undo.kind} x={17} y={3} />}
+        </g>
+      )}
       {node.children.length > 0 && (
         <g
           class="folder"

@@ -11,7 +11,22 @@ export interface Node {
   calls: string;
   /** Name of the block that it is in; empty for a step of the workflow itself. */
   block: string;
+  /** Work of its compensation; empty without one. */
+  undo: string;
   children: Node[];
+}
+
+/** End of the path of a compensation. */
+const undoSuffix = ":compensate";
+
+/** Where the compensation of the step at a path, or with a key, is. */
+export function undoOf(path: string): string {
+  return path + undoSuffix;
+}
+
+/** The path of the step that the one at a path compensates; null if that is a step of the definition. */
+export function undonePath(path: string): string | null {
+  return path.endsWith(undoSuffix) ? path.slice(0, -undoSuffix.length) : null;
 }
 
 /** Steps inside these have the name of their block in their path. */
@@ -39,16 +54,17 @@ function nodeOf(step: WorkflowStep, prefix: string): Node {
     type: step.type,
     calls: step.agentId ?? step.workflowId ?? "",
     block: step.block ?? "",
+    undo: step.compensation ?? "",
     children: (step.steps ?? []).map((child) => nodeOf(child, key)),
   };
 }
 
-/** The step that a path of an execution belongs to; null if the definition has no such step. */
+/** The step that a path of an execution, or of its compensation, belongs to; null if the definition has no such step. */
 export function nodeAt(nodes: readonly Node[], path: string): Node | null {
   let found: Node | null = null;
   let level = nodes;
   let isBlock = false;
-  for (const part of path.split("/")) {
+  for (const part of (undonePath(path) ?? path).split("/")) {
     if (isBlock) {
       isBlock = false;
       continue;

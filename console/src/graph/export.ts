@@ -16,7 +16,7 @@ export function svgOf(nodes: readonly Node[], title: string): string {
   for (const { node, x, y, width: w, height: h, as } of placed) {
     if (as === "bar") parts.push(`<path d="M${x} ${y + 29}H${x + w}M${x} ${y + h}H${x + w}" stroke="#5a5d63" stroke-width="2" fill="none"/>`);
     else parts.push(`<rect x="${x}" y="${y}" width="${w}" height="${h}" rx="5" fill="${as === "frame" ? "none" : "#fbfbfa"}" stroke="#8b8e93"/>`);
-    const sub = [typeWord(node.type), node.calls].filter(Boolean).join(" · ");
+    const sub = wordsOf(node).join(" · ");
     if (as === "box") {
       parts.push(`<text x="${x + 10}" y="${y + 18}" font-weight="500">${escape(middle(node.name, Math.floor((w - 16) / 6.8)))}</text>`, `<text x="${x + 10}" y="${y + 34}" fill="#5a5d63" font-size="11">${escape(middle(sub, Math.floor((w - 16) / 6)))}</text>`);
     } else {
@@ -29,6 +29,10 @@ export function svgOf(nodes: readonly Node[], title: string): string {
 function escape(text: string): string {
   const safe: Record<string, string> = { "<": "&lt;", ">": "&gt;", "&": "&amp;", '"': "&quot;" };
   return text.replace(/[<>&"]/g, (letter) => safe[letter] ?? "").replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, "");
+}
+
+function wordsOf(node: Node): string[] {
+  return [typeWord(node.type), node.calls, node.undo && `↩ ${node.undo}`].filter(Boolean);
 }
 
 /** The same in the language of Mermaid, which many documents understand. */
@@ -48,7 +52,7 @@ export function mermaidOf(nodes: readonly Node[]): string {
     }
   };
   const step = (node: Node, indent: string): void => {
-    const label = quoted([node.name, typeWord(node.type), node.calls].filter(Boolean).join(" · "));
+    const label = quoted([node.name, ...wordsOf(node)].join(" · "));
     if (node.children.length === 0) {
       lines.push(`${indent}${idOf(node)}[${label}]`);
       return;

@@ -239,10 +239,7 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
             node.phase = Phase::Sleeping { until: *until, fired: false, retry: false };
         }
         Fact::StepCompleted { output, compensable, .. } => {
-            if let Some(child) = &mut node.child {
-                child.compensable = *compensable;
-            }
-            end(node, Phase::Completed { output: Arc::clone(output) }, at, order);
+            complete(node, output, *compensable, (at, order));
         }
         Fact::StepFailed { attempt, error, class, next, .. } => {
             node.attempt = *attempt;
@@ -320,6 +317,18 @@ fn open(step: &Step, node: &mut Node, opening: Option<&Opening>) {
     };
     node.branches = (0..count).map(|_| Sequence::new(Arc::clone(&node.input))).collect();
     node.lanes = Some(Box::new(lanes));
+}
+
+fn complete(
+    node: &mut Node,
+    output: &Arc<Value>,
+    is_compensable: bool,
+    (at, order): (Timestamp, u64),
+) {
+    if let Some(child) = &mut node.child {
+        child.compensable = is_compensable;
+    }
+    end(node, Phase::Completed { output: Arc::clone(output) }, at, order);
 }
 
 fn end(node: &mut Node, phase: Phase, at: Timestamp, order: u64) {

@@ -139,7 +139,7 @@ impl Law {
         if let Some(step) = compensated.filter(|_| attempt == 1) {
             let newest = self.completed.iter().rposition(|it| &**it == step);
             // What was copied ended before all that completed here.
-            let at = newest.or(self.has_copies.then_some(0));
+            let at = newest.or_else(|| self.has_copies.then_some(0));
             let at = at.expect("only what completed is compensated");
             // What completed after it has been compensated, or needs no compensation.
             self.completed.truncate(at);

@@ -12,7 +12,7 @@ pub(crate) mod tests;
 use std::sync::Arc;
 
 use crate::domain::fact::{Fact, Recorded, ResumedBy, Start};
-use crate::domain::ids::{ExecutionId, StepPath, container_of};
+use crate::domain::ids::{ExecutionId, StepPath, compensated_path, container_of};
 use crate::domain::plan::Plan;
 use crate::domain::principal::Principal;
 use crate::domain::state::{Phase, State};
@@ -199,6 +199,11 @@ impl<'a> OpenSpans<'a> {
                 output: Some(Arc::clone(output)),
                 usage: usage.clone(),
             };
+            let is_compensation = compensated_path(path).is_some();
+            if is_compensation && !self.has_attempt(path) {
+                // Skipped by a person: its attempt has ended, and failed.
+                return;
+            }
             let span = Span { work, ..self.take_attempt(path, *attempt, *since) };
             events.push(span.ended(at, SpanStatus::Ok));
         } else if let Fact::StepFailed { path, attempt, since, error, usage, .. } = &recorded.fact {
@@ -276,6 +281,10 @@ impl<'a> OpenSpans<'a> {
         Some(self.spans.remove(place))
     }
 
+    fn has_attempt(&self, path: &StepPath) -> bool {
+        self.spans.iter().any(|span| Of::Attempt(path).is_of(span))
+    }
+
     /// Takes the open attempt; if it is unknown, rebuilds it from the fact of its end.
     fn take_attempt(&mut self, path: &StepPath, attempt: u32, since: Timestamp) -> Span {
         let known = self.take(Of::Attempt(path)).filter(
@@ -322,10 +331,10 @@ impl<'a> OpenSpans<'a> {
     }
 
     /// Returns the parent of a step's attempts and suspensions. It is open while they are, and
-    /// usually known.
+    /// usually known. That of a compensation is the execution, since containers have ended by then.
     fn parent_of(&self, path: &str) -> SpanId {
         let Header { id, trace, .. } = &**self.header;
-        let container = container_of(path);
+        let container = container_of(path).filter(|_| compensated_path(path).is_none());
         let known = self.spans.iter().find(|span| match (&span.work, container) {
             (SpanWork::Step { path, .. }, Some(container)) => **path == *container,
             (SpanWork::Workflow { .. }, None) => true,

@@ -18,6 +18,7 @@ use crate::simulator::clock::SimClock;
 use crate::simulator::cluster::doors::{Client, Doors};
 use crate::simulator::cluster::links::SimNetwork;
 use crate::simulator::cluster::node::{Server, Setting, Up};
+use crate::simulator::compensations;
 use crate::simulator::definitions;
 use crate::simulator::dice::Dice;
 use crate::simulator::process;
@@ -56,7 +57,7 @@ struct World {
 /// Plays a world to its end. Call within a runtime with paused time.
 pub(crate) async fn play(seed: u64) -> Report {
     let mut dice = Dice::about(seed, "cluster");
-    let definitions = definitions::workflows(&mut dice);
+    let definitions = compensations::added((seed, 67), definitions::workflows(&mut dice));
     let plans = registry_of(definitions).workflows;
     let disk = Arc::new(MemoryStore::new());
     let stage = Stage::new(seed, plans, Arc::clone(&disk));

@@ -1,5 +1,7 @@
 //! Facts of executions, and the spans derived from them.
 
+mod compensations;
+
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -72,12 +74,9 @@ impl Story {
     }
 
     pub(crate) fn done(path: &str, attempt: u32) -> Recorded {
-        let (path, since) = (Arc::from(path), Self::since(attempt));
+        let (path, since, compensable) = (Arc::from(path), Self::since(attempt), false);
         let output = Arc::new(json!("out"));
-        at(
-            80,
-            Fact::StepCompleted { path, attempt, since, output, usage: None, compensable: false },
-        )
+        at(80, Fact::StepCompleted { path, attempt, since, output, usage: None, compensable })
     }
 
     fn failed(ms: i64, path: &str, attempt: u32, next: AfterFailure) -> Recorded {
