@@ -9,6 +9,7 @@ use greenroom_actors::domain::definition::{Body, WorkflowDefinition};
 use greenroom_actors::domain::ids::compensation_path;
 use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::answer_guard::AnswerGuard;
 use greenroom_actors::ports::model::LanguageModel;
 use greenroom_actors::registry::Registry;
 use greenroom_actors::testkit::EPOCH_MS;
@@ -62,12 +63,20 @@ impl std::fmt::Debug for Model {
 }
 
 /// Everything that worlds of the same kind share.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Blueprint {
     pub(super) registry: Registry,
+    /// Check of answers of the program.
+    pub(super) answer_guard: Option<Arc<dyn AnswerGuard>>,
     pub(super) limits: RuntimeLimits,
     pub(super) outside: Outside,
     pub(super) start: Timestamp,
+}
+
+impl std::fmt::Debug for Blueprint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Blueprint").field("registry", &self.registry).finish_non_exhaustive()
+    }
 }
 
 impl Setup {
@@ -156,7 +165,8 @@ impl Setup {
             retention: RetentionRules::default(),
             ..config.runtime_limits()
         };
-        Ok(Blueprint { registry, limits, outside, start })
+        let answer_guard = registered.parts.answer_guard;
+        Ok(Blueprint { registry, answer_guard, limits, outside, start })
     }
 }
 

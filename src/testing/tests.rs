@@ -355,6 +355,21 @@ fn what_waits_is_not_the_whole_execution() {
 }
 
 #[test]
+fn answers_pass_the_check_of_the_program() {
+    let strict = || {
+        server().on_answer(|answer| async move {
+            if answer.data["approved"].is_boolean() { Ok(()) } else { Err("yes or no".to_owned()) }
+        })
+    };
+    let unclear = case().answer("manager", HOUR, &json!({ "approved": 1 }));
+    let problems = problems_of(&unclear, strict);
+    assert!(problems[0].starts_with("answer 1 (manager) is refused: "), "{problems:?}");
+    assert!(problems[0].ends_with("yes or no"), "{problems:?}");
+    let clear = case().answer("manager", HOUR, &json!({ "approved": true }));
+    assert_eq!(problems_of(&clear, strict), [""; 0]);
+}
+
+#[test]
 fn what_is_due_at_the_end_of_a_skip_has_happened() {
     let world = server().test().mock_step("expense", "pay", Mock::output(1));
     run(async move {

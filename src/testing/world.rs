@@ -61,6 +61,7 @@ impl World {
             crash_marks: Arc::clone(&crash_marks) as _,
             external_calls: Arc::new(blueprint.outside.clone()),
             host: Some(Arc::new(host.clone())),
+            answer_guard: blueprint.answer_guard.clone(),
             ..RuntimePorts::new(Arc::clone(&store) as _, Arc::clone(&clock) as _)
         };
         let Blueprint { registry, limits, .. } = &blueprint;
