@@ -200,7 +200,7 @@ fn steps_of_children_are_called_once() {
     assert!(found.iter().any(|it| it.contains("is called 2 times with the key")), "{found:?}");
 }
 
-/// What closures computed is recorded: a restart does not compute it again.
+/// Results of closures are recorded: a restart does not compute them again.
 #[test]
 fn killed_runs_with_closures_end_like_any_other() {
     let computed = Arc::new(Mutex::new(0));

@@ -181,6 +181,7 @@ fn types_have_schemas_in_both_directions() {
     );
     assert_eq!(problems(greenroom), Vec::<String>::new());
     let wrong = Greenroom::new().typed_tool("wrong", "Is none", |n: u32| async move { Ok(n) });
-    let expected = "tool wrong: arguments are an object: the schema needs type = \"object\"";
+    let expected =
+        "tool wrong: parameters: arguments are an object: the schema needs type = \"object\"";
     assert_eq!(problems(wrong), [expected]);
 }
