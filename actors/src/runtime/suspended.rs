@@ -265,12 +265,10 @@ impl Runtime {
             execution_id: origin.execution_id.clone(),
             visibility: Visibility::Everything,
         };
-        let command = |answer| ExecutionCommand::PassResume {
-            subject: None,
-            resume,
-            idempotency: None,
-            answer,
-        };
+        // with a subject, without which a command stays in this process
+        let subject = Some((&target).into());
+        let command =
+            |answer| ExecutionCommand::PassResume { subject, resume, idempotency: None, answer };
         let resumed: Result<u64, ResumeError> = self.change(&target, command).await;
         match resumed {
             Ok(_) => Ok(()),

@@ -5,13 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use actix::{Actor, AsyncContext, Context, Handler, WrapFuture};
+use greenroom_actors::agent::Approval;
 use greenroom_actors::agent::generation::{
     GenerationEvent, GenerationProgress, GenerationRequest, GenerationSubscriber,
 };
+use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::principal::FORGOTTEN;
 use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel, ScriptedPiece};
 use greenroom_actors::ports::model::{FinishReason, ModelEvent, Usage};
-use greenroom_actors::ports::store::GenerationStatus;
+use greenroom_actors::ports::store::{AskFilter, GenerationStatus, Status};
 use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::{Principal, ResumeExecution, Unavailable};
 use greenroom_actors::runtime::{CancelGenerationError, StreamedGeneration};
@@ -19,6 +21,7 @@ use greenroom_actors::testkit::{pass, registry_of};
 use greenroom_actors::visibility::Visibility;
 use serde_json::json;
 
+use crate::approvals::{self, Effects, calls, decision, guarded, over_100};
 use crate::generations::{Collector, piece, registry, request, slowly};
 use crate::processes::{Cluster, LEASE, Process, TAKEN_OVER, target};
 use crate::workflows::{ask, map, workflow};
@@ -266,4 +269,44 @@ async fn readers_of_a_chat_that_fall_behind_are_disconnected() {
     assert!(!is_lost.load(Ordering::Relaxed), "the others are not held up");
     assert_eq!(quick.text().len(), 2_000);
     assert!(matches!(quick.last(), Some(GenerationEvent::Finish { .. })));
+}
+
+/// Waits for approvals of steps at two processes; returns these, and the executions.
+async fn guarded_steps(approval: Approval) -> (Cluster, [Process; 2], [ExecutionId; 2]) {
+    let called = || calls(&[("c1", "refund", json!({ "amount": 500 }))]);
+    let done = || ScriptedAnswer::Text("done".to_owned());
+    let model = ScriptedModel::local([called(), called(), done(), done()]);
+    let registry = approvals::registry(&model, vec![guarded(&Effects::default(), approval)]);
+    let cluster = Cluster::linked_with(registry);
+    let [first, second] = cluster.of(["a", "b"]).await;
+    let ids = [first.start("w").await, second.start("w").await];
+    (cluster, [first, second], ids)
+}
+
+/// The process that takes an answer need not have the execution.
+#[actix::test]
+async fn a_step_whose_agent_was_answered_elsewhere_continues() {
+    let (cluster, [first, _second], ids) = guarded_steps(over_100()).await;
+    let open = AskFilter { is_open: true, ..AskFilter::default() };
+    let asks = first.runtime.inbox(&open, None, 10).await.unwrap().asks;
+    assert_eq!(asks.len(), 2);
+    for ask in asks {
+        let approved = decision(json!({ "approved": true }));
+        first.runtime.answer_ask(ask, approved).await.unwrap();
+    }
+    pass(Duration::from_secs(1)).await;
+    for id in &ids {
+        assert_eq!(cluster.status(id).await, Status::Completed);
+    }
+}
+
+/// One process ends asks by their deadlines, also those of executions that others have.
+#[actix::test]
+async fn a_step_whose_ask_has_expired_elsewhere_continues() {
+    let approval = over_100().deadline(Duration::from_secs(60));
+    let (cluster, _processes, ids) = guarded_steps(approval).await;
+    pass(Duration::from_secs(70)).await;
+    for id in &ids {
+        assert_eq!(cluster.status(id).await, Status::Completed);
+    }
 }
