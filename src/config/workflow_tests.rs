@@ -42,6 +42,7 @@ pub(crate) struct WorkflowTest {
     pub(crate) index: usize,
 }
 
+#[cfg(feature = "testing")]
 impl WorkflowTest {
     /// Returns what names it among all tests, and what filters look at.
     pub(crate) fn title(&self) -> String {
