@@ -65,10 +65,13 @@ impl WorkflowDefinition {
         found
     }
 
-    /// Returns the ids of all steps, and the names of their compensations (`pay:compensate`).
+    /// Returns the ids of all steps, and the names of their compensations (`pay:compensate`), also
+    /// of the reversals of children.
     pub fn step_names(&self) -> Vec<String> {
         let names = |step: &StepDefinition| {
-            let compensation = step.compensate.as_ref().map(|_| compensation_path(&step.id));
+            let can_be_compensated =
+                step.compensate.is_some() || matches!(step.kind, StepKind::Workflow { .. });
+            let compensation = can_be_compensated.then(|| compensation_path(&step.id));
             [step.id.clone()].into_iter().chain(compensation.map(|name| name.to_string()))
         };
         self.each_step().into_iter().flat_map(names).collect()

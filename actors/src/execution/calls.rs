@@ -177,7 +177,7 @@ impl ExecutionActor {
             error: call.error,
             outputs: call.outputs,
             context: Arc::clone(&start.context),
-            execution_id: self.id.clone(),
+            execution_id: life.machine.acts_for().clone(),
             path: Arc::clone(path),
             attempt,
             idempotency_key: life.machine.idempotency_key(path),
@@ -222,7 +222,7 @@ impl ExecutionActor {
         }
     }
 
-    /// Returns the key that all attempts of a step share.
+    /// Returns the trace of what an attempt calls.
     fn trace_below(&self, life: &LiveExecution, path: &StepPath, attempt: u32) -> Trace {
         let trace = &life.machine.state().start.trace;
         trace.below(attempt_span(trace, &self.id, path, attempt))

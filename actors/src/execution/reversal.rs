@@ -71,6 +71,12 @@ impl ExecutionActor {
         let reversal = original.reversal(Arc::clone(&reversed.cause)).ok_or_else(|| {
             impossible(format!("execution {id} cannot be reversed: it has not completed"))
         })?;
+        if !original.state().is_compensable(original.plan()) {
+            return Err(impossible(format!(
+                "execution {id} cannot be reversed: its record shows nothing to undo, although it \
+                 reported something. Undo its effects by hand and answer `skip`"
+            )));
+        }
         let start = self.child_start(path, call, original.plan())?;
         let known = &original.state().start;
         // Its compensations get what its steps had.

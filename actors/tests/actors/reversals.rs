@@ -43,6 +43,9 @@ async fn world(definitions: Vec<WorkflowDefinition>, limits: RuntimeLimits) -> (
     let fail = function(|_| async { Err("sold out".into()) });
     let seen = Arc::clone(&undone);
     let undo = function(move |step| {
+        // effects may be known by the id of the execution that made them
+        let of_execution = format!("{}/", step.execution_id);
+        assert!(step.idempotency_key.starts_with(&of_execution), "{of_execution}");
         let called = (step.idempotency_key.clone(), step.error_message().map(str::to_owned));
         seen.lock().unwrap().push(called);
         async { Ok(Value::Null.into()) }

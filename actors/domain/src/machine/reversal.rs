@@ -35,12 +35,17 @@ impl Machine {
         })
     }
 
-    /// Returns the id and the path of which idempotency keys are made. A reversal has the id of the
-    /// execution that it reverses, so that another attempt has the same keys.
-    pub fn idempotency_key(&self, path: &str) -> String {
+    /// Returns the execution that steps act for. Of a reversal it is the reversed one, whose id may
+    /// be known outside.
+    pub fn acts_for(&self) -> &ExecutionId {
         let reversal = self.state.start.reversal.as_ref();
-        let id = reversal.map_or(&self.state.id, |reversal| &reversal.execution);
-        format!("{id}/{path}")
+        reversal.map_or(&self.state.id, |reversal| &reversal.execution)
+    }
+
+    /// Returns the key that all attempts of a step share. Another attempt of a reversal has the same
+    /// keys.
+    pub fn idempotency_key(&self, path: &str) -> String {
+        format!("{}/{path}", self.acts_for())
     }
 
     /// Begins a reversal, which compensates at once.

@@ -95,7 +95,7 @@ impl Machine {
     fn execution(&self) -> Value {
         let start = &self.state.start;
         serde_json::json!({
-            "id": self.state.id,
+            "id": self.acts_for(),
             "workflowId": start.workflow_id,
             "userId": start.user_id,
             "conversationId": start.conversation_id,
