@@ -120,8 +120,8 @@ fn expectations_are_written_into_the_file() {
     let said = text(&ran.stderr);
     assert!(said.contains("config.toml: wrote `expect` of order: no truck"), "{said}");
     let written = fs::read_to_string(home.path("config.toml")).unwrap();
-    let expected =
-        "expect = { status = \"error\", error = \"no <truck>\", ran = [\"charge\", \"ship\"] }";
+    let expected = "expect = { status = \"error\", error = \"no <truck>\", \
+                    ran = [\"charge\", \"ship\", \"charge:compensate\"] }";
     assert!(written.contains(expected), "{written}");
     assert!(written.contains("name = \"no truck\"   # kept"), "{written}");
     let ran = test(&home, &["--filter", "no truck"]);
