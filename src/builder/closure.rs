@@ -139,10 +139,13 @@ impl Closure {
         T: Serialize,
     {
         Self(Arc::new(move |scope| {
-            let computed = catch_unwind(AssertUnwindSafe(|| compute(&Scope(scope.clone()))));
-            let computed = computed.map_err(|panic| format!("panicked: {}", text_of(&*panic)))?;
-            let value = computed.map_err(|error| error.to_string())?;
-            serde_json::to_value(value).map_err(|error| error.to_string())
+            // also what writes and drops the value is code of the program
+            let compute = || {
+                let value = compute(&Scope(scope.clone())).map_err(|error| error.to_string())?;
+                serde_json::to_value(value).map_err(|error| error.to_string())
+            };
+            let computed = catch_unwind(AssertUnwindSafe(compute));
+            computed.unwrap_or_else(|panic| Err(format!("panicked: {}", text_of(&*panic))))
         }))
     }
 

@@ -89,8 +89,15 @@ async fn a_closure_that_fails_or_panics_fails_its_step() {
     fn panicking(_: &Scope) -> Result<bool, StepError> {
         panic!("no such luck")
     }
+    struct Unwritable;
+    impl serde::Serialize for Unwritable {
+        fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+            panic!("cannot be written")
+        }
+    }
     let block = || Block::new("b").step(Step::map("c", json!("1")));
     let rows = [
+        (Step::for_each("a", |_: &Scope| Ok(Unwritable), block()), "panicked: cannot be written"),
         (
             Step::when("a", |cx: &Scope| Ok(cx.output::<Priced>("price")?.cents > 1), block()),
             "there is no output of step price here",
