@@ -16,8 +16,8 @@ use crate::domain::principal::Principal;
 use crate::ports::store::{Header, IdempotencyRecord, TimerKey};
 use crate::replay::{Original, ReplayError};
 use crate::requests::{
-    Cancelled, ControlError, DescribeError, ExecutionOutcome, ExecutionState, ResumeError,
-    StartError, Subscriber, Subscription, Suspended, Target, Unavailable,
+    AskAccess, Cancelled, ControlError, DescribeError, ExecutionOutcome, ExecutionState,
+    ResumeError, StartError, Subscriber, Subscription, Suspended, Target, Unavailable,
 };
 use crate::shard::memory_budget::Claim;
 use crate::visibility::Visibility;
@@ -111,11 +111,13 @@ pub(crate) enum ExecutionCommand {
     },
     /// A resume that is answered when it is recorded: a caller's answer to an ask or, without a
     /// subject, what a parent passes on for its andWorkflow step. The key, if any, goes into the
-    /// commit of the decision.
+    /// commit of the decision. The conditions of an answer, checked by the sender, are checked again
+    /// if the program's own check has taken its time.
     PassResume {
         subject: Option<Subject>,
         resume: Resume,
         idempotency: Option<IdempotencyRecord>,
+        access: AskAccess,
         answer: Answer<u64, ResumeError>,
     },
     /// Continues what was running when the process ended.

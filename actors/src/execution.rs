@@ -6,6 +6,7 @@
 //! process, and no outside work starts, until its facts are durable.
 
 mod agent;
+mod answer_check;
 mod asks;
 mod bodies;
 mod calls;

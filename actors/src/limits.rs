@@ -35,6 +35,8 @@ pub struct RuntimeLimits {
     pub child_depth_max: u32,
     /// Generations at once; above it, new ones are refused as busy.
     pub generations_live_max: usize,
+    /// Answers that the program's own check looks at at once; further ones are refused as busy.
+    pub answer_checks_max: usize,
     /// Times that a model is asked again for an object that does not match its schema.
     pub object_repairs: u32,
     /// Timeout of one attempt of a step that calls a server or runs a program, when the step sets
@@ -87,6 +89,7 @@ impl Default for RuntimeLimits {
             idempotency_ttl: Duration::from_secs(24 * 3600),
             child_depth_max: 16,
             generations_live_max: 10_000,
+            answer_checks_max: 100,
             object_repairs: 1,
             call_timeout: Duration::from_secs(60),
             tool_timeout: Duration::from_secs(60),

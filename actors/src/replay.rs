@@ -24,6 +24,9 @@ pub enum ReplayError {
     DoesNotSuspend(String),
     #[error("resume data validation failed: {0}")]
     InvalidData(String),
+    /// The program's own check refused the answer.
+    #[error("the answer was refused: {0}")]
+    Refused(String),
     #[error(transparent)]
     Start(#[from] StartError),
 }

@@ -1,5 +1,6 @@
 //! State shared by the actors of one runtime.
 
+mod answer_check;
 mod bodies;
 mod current;
 mod outage;
@@ -12,7 +13,7 @@ use std::sync::{Arc, OnceLock, RwLock};
 
 use actix::Recipient;
 use actix::dev::SendError;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::generation::GenerationDeps;
@@ -55,6 +56,7 @@ use self::bodies::Bodies;
 use self::current::Current;
 use self::outage::Outage;
 
+pub(crate) use answer_check::NotPassed;
 pub(crate) use bodies::BodyGuard;
 pub(crate) use outage::{OutageWatch, refusal};
 
@@ -66,6 +68,8 @@ pub(crate) struct Shared {
     pub(crate) meter: Arc<dyn Meter>,
     pub(crate) external_calls: Arc<dyn ExternalCalls>,
     pub(crate) answer_guard: Option<Arc<dyn AnswerGuard>>,
+    /// Places for answers that the program checks.
+    pub(crate) answer_checks: Semaphore,
     /// Steps and tools that were warned of, since they block their thread.
     pub(crate) warned: Arc<Warned>,
     pub(crate) limits: RuntimeLimits,
@@ -171,6 +175,7 @@ impl Shared {
             meter,
             external_calls,
             answer_guard,
+            answer_checks: Semaphore::new(limits.answer_checks_max),
             warned: Arc::default(),
             limits,
             feed,

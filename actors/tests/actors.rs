@@ -3,6 +3,8 @@
 
 #[path = "actors/agents.rs"]
 mod agents;
+#[path = "actors/answer_checks.rs"]
+mod answer_checks;
 #[path = "actors/approval_crashes.rs"]
 mod approval_crashes;
 #[path = "actors/approvals.rs"]

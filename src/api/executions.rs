@@ -281,6 +281,7 @@ pub fn read_replay(
     let execution_id = read_execution_id(options.execution_id.as_deref())?;
     let subject = target.execution_id.as_str();
     let by = caller.principal(options.user_id.as_deref())?;
+    let answerer = Some(caller.answerer(options.user_id.as_deref()));
     let user_id = caller.user_id(None);
     let idempotency = idempotency(key, "replay", subject, user_id.as_deref(), bytes)?;
     let definition = definition.unwrap_or_default().into();
@@ -291,6 +292,7 @@ pub fn read_replay(
         definition,
         execution_id,
         by,
+        answerer,
         idempotency,
         trace,
     })

@@ -107,6 +107,9 @@ section! {
         child_depth_max: child_depth_max, Takes::Integer(0..=1000);
         /// Generations of agents at once; further ones are refused (503).
         generations_live_max: generations_live_max, COUNT;
+        /// Answers that a program's own check (`on_answer` in Rust) looks at at once; further ones
+        /// are refused (503).
+        answer_checks_max: answer_checks_max, COUNT;
         /// Repeated requests to a model whose object does not match its schema.
         object_repairs: object_repairs, Takes::Integer(0..=10);
         /// Time limit of an attempt of a step that calls a server or runs a program, without

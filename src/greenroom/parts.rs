@@ -37,13 +37,15 @@ impl Greenroom {
 
     /// Checks each answer before it is accepted. `Err` refuses it with a message for the one who gave
     /// it: status 403 and `answer_refused`, and what waits keeps waiting. A check that panics or
-    /// takes longer than 10 s refuses as well. It may be asked about an answer that is refused
-    /// afterwards, for example since another one was first.
+    /// takes longer than 10 s refuses as well. It is asked last, about one ask and with data that
+    /// fits its schema; afterwards the rules of the ask are looked at again, so that it may be asked
+    /// about an answer that is refused, for example since another one was first. At most
+    /// `limits.answer_checks_max` run at once.
     ///
     /// It applies wherever an answer comes in: resumes and the inbox over HTTP, links, approvals and
-    /// answers in chats, and those of Rust ([`Run::resume`](crate::Run::resume),
-    /// [`Runtime`](crate::Runtime)); to the end of a pause as well. Deadlines and bulk operations give
-    /// no answers and are not checked.
+    /// answers in chats, the `resumeData` of a replay, and those of Rust
+    /// ([`Run::resume`](crate::Run::resume), [`Runtime`](crate::Runtime)); to the end of a pause as
+    /// well. Deadlines give no answers and are not checked.
     ///
     /// ```
     /// use greenroom::Greenroom;

@@ -53,7 +53,7 @@ pub use effect::{AgentCall, ChildCall, Effect, EffectKind};
 pub use ending::{Ending, FailedStep};
 pub use finish::StepResult;
 pub use replay::{ReplayFrom, ReplayRefusal};
-pub use resume::Resume;
+pub use resume::{OwnCheck, Resume};
 pub use reversal::Reversed;
 pub use scope::Outputs;
 pub use why::{AtDeadline, Awaited, Cause, ChildQuestion};

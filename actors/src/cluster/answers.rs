@@ -130,11 +130,12 @@ impl Receiver {
                 };
                 self.answer(id, command).await
             }
-            OrderedCommand::PassResume { subject, resume, idempotency } => {
+            OrderedCommand::PassResume { subject, resume, idempotency, access } => {
                 let command = |answer| ExecutionCommand::PassResume {
                     subject: Some(subject),
                     resume,
                     idempotency,
+                    access,
                     answer,
                 };
                 self.answer(id, command).await

@@ -12,7 +12,7 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::machine::Resume;
 use crate::domain::principal::Principal;
 use crate::ports::store::{IdempotencyRecord, read_stored};
-use crate::requests::{Subscriber, Unavailable};
+use crate::requests::{AskAccess, Subscriber, Unavailable};
 
 /// A command for an execution of another member.
 #[derive(Debug, Serialize, Deserialize)]
@@ -45,6 +45,9 @@ pub(crate) enum OrderedCommand {
         subject: Subject,
         resume: Resume,
         idempotency: Option<IdempotencyRecord>,
+        /// Unknown to servers of older versions.
+        #[serde(default)]
+        access: AskAccess,
     },
     Cancel(Control),
     AwaitOutcome {
@@ -110,11 +113,17 @@ impl Order {
                 OrderedCommand::Resume { subject, resume, idempotency: idempotency.clone() }
             }
             ExecutionCommand::PassResume {
-                subject: Some(subject), resume, idempotency, ..
-            } => {
-                let (subject, resume) = (subject.clone(), resume.clone());
-                OrderedCommand::PassResume { subject, resume, idempotency: idempotency.clone() }
-            }
+                subject: Some(subject),
+                resume,
+                idempotency,
+                access,
+                ..
+            } => OrderedCommand::PassResume {
+                subject: subject.clone(),
+                resume: resume.clone(),
+                idempotency: idempotency.clone(),
+                access: access.clone(),
+            },
             ExecutionCommand::AwaitOutcome { subject, after_seq, .. } => {
                 let (subject, after_seq) = (subject.clone(), *after_seq);
                 OrderedCommand::AwaitOutcome { subject, after_seq }

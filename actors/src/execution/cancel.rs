@@ -50,8 +50,9 @@ impl ExecutionActor {
                 actor.answer_when_durable(answer, Err(ControlError::Compensating));
             }
             Err(NotRecorded::Dropped(why)) => answer.refuse(why),
-            Ok(Decision::Forward { .. } | Decision::Admit { .. })
-            | Err(NotRecorded::Refused(_)) => {
+            // not of these commands
+            Ok(Decision::Forward { .. } | Decision::Admit { .. } | Decision::Check { .. })
+            | Err(NotRecorded::Refused(_) | NotRecorded::NotPassed(_)) => {
                 drop(answer.send(Err(ControlError::NotFound)));
             }
         });
@@ -99,8 +100,8 @@ impl ExecutionActor {
             ctx,
             |actor, decision, ctx| match decision {
                 Ok(Decision::Recorded(batch)) => actor.record(batch, AppendExtras::default(), ctx),
-                Ok(Decision::Forward { .. } | Decision::Admit { .. })
-                | Err(NotRecorded::Refused(_)) => {
+                Ok(Decision::Forward { .. } | Decision::Admit { .. } | Decision::Check { .. })
+                | Err(NotRecorded::Refused(_) | NotRecorded::NotPassed(_)) => {
                     actor.forget_timer(TimerKey::Abandoned);
                 }
                 // the timer fires again

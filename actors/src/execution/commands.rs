@@ -53,8 +53,8 @@ impl ExecutionActor {
                 let report = report_of(&life.machine);
                 self.answer_when_durable(answer, Ok(report));
             }
-            ExecutionCommand::PassResume { resume, idempotency, answer, .. } => {
-                self.take_passed_resume(resume, idempotency, answer, ctx);
+            ExecutionCommand::PassResume { resume, idempotency, access, answer, .. } => {
+                self.take_passed_resume((resume, access), idempotency, answer, ctx);
             }
             ExecutionCommand::Continue => self.decide_and_record(Command::Recover, ctx),
             ExecutionCommand::Abort { error, kind } => {

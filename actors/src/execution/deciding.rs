@@ -19,7 +19,7 @@ use crate::ports::workers::Lane;
 use crate::requests::Unavailable;
 use crate::shard::evaluation::Cancel;
 use crate::shard::quarantine::MarkGuard;
-use crate::shared::Shared;
+use crate::shared::{NotPassed, Shared};
 
 /// Continuation that gets a decision.
 type Then = Box<
@@ -29,6 +29,8 @@ type Then = Box<
 /// Reason why nothing of a command is recorded.
 pub(super) enum NotRecorded {
     Refused(Refusal),
+    /// The program let the answer not pass.
+    NotPassed(NotPassed),
     /// The actor stops, or has given up, before its turn.
     Dropped(Unavailable),
 }

@@ -7,17 +7,25 @@ use tokio::sync::oneshot::{self, Sender};
 
 use crate::commands::{Answer, ExecutionCommand, Refuse, ResumeCommand, ResumeRefusal};
 use crate::domain::ids::{ExecutionId, StepPath};
-use crate::domain::machine::{Command, Decision, Refusal, Resume};
+use crate::domain::machine::{Command, Decision, OwnCheck, Refusal, Resume};
 use crate::execution::ExecutionActor;
 use crate::execution::deciding::NotRecorded;
 use crate::execution::outcome::{OutcomeAnswer, Ownership};
 use crate::execution::record::AppendExtras;
 use crate::ports::store::{ASK_PREFIX, IdempotencyRecord};
-use crate::requests::{ExecutionOutcome, ResumeError, Unavailable};
+use crate::requests::{AskAccess, ExecutionOutcome, ResumeError, Unavailable};
+
+/// A resume, and the conditions of the ask that it answers.
+pub(super) struct Answering {
+    pub(super) resume: Resume,
+    /// Looked at again after the program's own check.
+    pub(super) access: AskAccess,
+}
 
 impl ExecutionActor {
     pub(super) fn resume(&mut self, command: ResumeCommand, ctx: &mut Context<Self>) {
         let ResumeCommand { resume, idempotency, answer, .. } = command;
+        let answering = self.answering(resume, AskAccess::default());
         let Some(life) = &self.life else { return };
         if life.keys.know(idempotency.as_ref()) {
             self.answer_when_durable(answer, Err(ResumeRefusal::KeyTaken));
@@ -27,7 +35,7 @@ impl ExecutionActor {
             answer.refuse(Unavailable::Busy { execution: None });
             return;
         }
-        self.decide_resume(resume, answer, ctx, |actor, answer, decision, ctx| match decision {
+        self.decide_resume(answering, answer, ctx, |actor, answer, decision, ctx| match decision {
             Ok(Decision::Recorded(batch)) => {
                 let before = batch.facts.first().map_or(0, |first| first.seq - 1);
                 actor.wait_for_outcome(
@@ -41,9 +49,14 @@ impl ExecutionActor {
             Ok(Decision::Forward { path, child, resume }) => {
                 actor.forward_resume(path, child, resume, idempotency, answer, ctx);
             }
-            Ok(Decision::Admit { .. }) => answer.refuse(Unavailable::ActorLost),
+            Ok(Decision::Admit { .. } | Decision::Check { .. }) => {
+                answer.refuse(Unavailable::ActorLost);
+            }
             Err(NotRecorded::Refused(refusal)) => {
                 actor.answer_when_durable(answer, Err(resume_error(refusal).into()));
+            }
+            Err(NotRecorded::NotPassed(why)) => {
+                drop(answer.send(Err(ResumeError::from(why).into())));
             }
             Err(NotRecorded::Dropped(why)) => answer.refuse(why),
         });
@@ -53,7 +66,7 @@ impl ExecutionActor {
     /// decision is recorded, which is recorded here only.
     pub(super) fn take_passed_resume(
         &mut self,
-        resume: Resume,
+        (resume, access): (Resume, AskAccess),
         idempotency: Option<IdempotencyRecord>,
         answer: Answer<u64, ResumeError>,
         ctx: &mut Context<Self>,
@@ -67,7 +80,8 @@ impl ExecutionActor {
             answer.refuse(Unavailable::Busy { execution: None });
             return;
         }
-        self.decide_resume(resume, answer, ctx, |actor, answer, decision, ctx| match decision {
+        let answering = self.answering(resume, access);
+        self.decide_resume(answering, answer, ctx, |actor, answer, decision, ctx| match decision {
             Ok(Decision::Recorded(batch)) => {
                 let resumed = batch.facts.first().map_or(0, |recorded| recorded.seq);
                 actor.record(batch, AppendExtras { idempotency, timers: Vec::new() }, ctx);
@@ -77,24 +91,40 @@ impl ExecutionActor {
             Ok(Decision::Forward { path, child, resume }) => {
                 actor.pass_on(path, child, resume, idempotency, answer, ctx);
             }
-            Ok(Decision::Admit { .. }) => answer.refuse(Unavailable::ActorLost),
+            Ok(Decision::Admit { .. } | Decision::Check { .. }) => {
+                answer.refuse(Unavailable::ActorLost);
+            }
             Err(NotRecorded::Refused(refusal)) => {
                 actor.answer_when_durable(answer, Err(resume_error(refusal)));
             }
+            Err(NotRecorded::NotPassed(why)) => drop(answer.send(Err(why.into()))),
             Err(NotRecorded::Dropped(why)) => answer.refuse(why),
         });
     }
 
-    /// Decides a resume, if need be with those who are asked now. Passes the caller and the decision
-    /// to `then`.
-    fn decide_resume<C: Refuse + 'static>(
+    /// Returns a resume with what has to be looked at before it is decided. The wait for the asks of
+    /// a generation has no answer: each ask had its own.
+    fn answering(&self, resume: Resume, access: AskAccess) -> Answering {
+        let is_checked = self.shared.checks_answers() && !resume.is_of_generation;
+        let own_check = if is_checked { OwnCheck::Needed } else { OwnCheck::NotNeeded };
+        Answering { resume: Resume { own_check, ..resume }, access }
+    }
+
+    /// Decides a resume, if need be with those who are asked now and after the program's own check.
+    /// Passes the caller and the decision to `then`.
+    pub(super) fn decide_resume<C: Refuse + 'static>(
         &mut self,
-        resume: Resume,
+        answering: Answering,
         caller: C,
         ctx: &mut Context<Self>,
         then: impl FnOnce(&mut Self, C, Result<Decision, NotRecorded>, &mut Context<Self>) + 'static,
     ) {
+        let Answering { resume, access } = answering;
         self.decide(Command::Resume(resume), ctx, |actor, decision, ctx| match decision {
+            Ok(Decision::Check { path, suspension_id, resume }) => {
+                let answering = Answering { resume, access };
+                actor.check_answer((path, &suspension_id), answering, caller, ctx, then);
+            }
             Ok(Decision::Admit { suspension_id, opened_with, resume }) => {
                 let shared = Arc::clone(&actor.shared);
                 let read =
@@ -103,7 +133,8 @@ impl ExecutionActor {
                     Ok(found) => {
                         let rules = found.map(|ask| Arc::new(ask.rules)).or(opened_with);
                         let rules = Some(rules.unwrap_or_default());
-                        actor.decide_resume(Resume { rules, ..resume }, caller, ctx, then);
+                        let answering = Answering { resume: Resume { rules, ..resume }, access };
+                        actor.decide_resume(answering, caller, ctx, then);
                     }
                     Err(error) => caller.refuse(error.into()),
                 });
@@ -147,7 +178,13 @@ impl ExecutionActor {
         let (answer, reply) = oneshot::channel();
         self.shared.deliver(
             child,
-            ExecutionCommand::PassResume { subject: None, resume, idempotency, answer },
+            ExecutionCommand::PassResume {
+                subject: None,
+                resume,
+                idempotency,
+                access: AskAccess::default(),
+                answer,
+            },
         );
         reply
     }

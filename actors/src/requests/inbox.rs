@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::domain::assignment::{Answerer, Assignee};
@@ -105,7 +106,8 @@ pub enum AskUpdate {
 }
 
 /// Conditions of an answer or a change of an ask. By default there are none.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct AskAccess {
     /// Caller that has to be among those who are asked, and respects the claims of others. `None`:
     /// the program itself.

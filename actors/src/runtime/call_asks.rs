@@ -1,6 +1,7 @@
 //! Asks of calls of tools: what people see of them, and their answers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -11,14 +12,14 @@ use crate::agent::generation::tools::{checked, child_of};
 use crate::domain::hash::long_hash;
 use crate::domain::nesting::check_depth;
 use crate::domain::principal::Principal;
-use crate::ports::answer_guard::{self, GivenAnswer};
+use crate::ports::answer_guard::GivenAnswer;
 use crate::ports::store::{
     AnswerKey, Ask, AskAnswer, AskChange, AskKind, AskState, AskSubject, AskedCall,
     GenerationStatus,
 };
 use crate::ports::workers::Lane;
 use crate::requests::{
-    AnswerAsk, Answered, ApproveCall, AskDetail, AskError, IdempotencyKey, Unavailable,
+    AnswerAsk, Answered, ApproveCall, AskAccess, AskDetail, AskError, IdempotencyKey, Unavailable,
 };
 use crate::runtime::Runtime;
 use crate::runtime::decision::{self, Decision};
@@ -81,12 +82,11 @@ impl Runtime {
         let AnswerAsk { data, by, access, idempotency } = answer;
         if ask.closed_at.is_none() {
             access.check(&ask, self.shared.clock.now())?;
-            self.guard(&ask, by.as_ref(), &data).await?;
         }
         let (data, by) = (Arc::new(data), by.map(Arc::new));
         let key = idempotency.as_ref().map(AnswerKey::from);
         let answer = AskAnswer { by: by.clone(), data, key: key.clone() };
-        let settled = self.settle_ask(&ask.id, call, answer).await;
+        let settled = self.settle_ask(&ask.id, call, answer, &access).await;
         match settled {
             Ok(is_ready) => {
                 if is_ready {
@@ -115,34 +115,45 @@ impl Runtime {
         self.describe_call_ask(now).await
     }
 
-    /// Asks the program whether an answer to an ask of a call passes.
-    pub(super) async fn guard(
+    /// Asks the program whether the answer to an ask of a call passes, and looks again at who may
+    /// answer: the check may take its time.
+    async fn check_call_answer(
         &self,
-        ask: &Ask,
-        by: Option<&Principal>,
-        data: &Value,
+        ask_id: &Arc<str>,
+        answer: &AskAnswer,
+        access: &AskAccess,
     ) -> Result<(), AskError> {
-        let Some(guard) = &self.shared.answer_guard else { return Ok(()) };
-        let given = GivenAnswer::to_ask(ask, by, data);
-        answer_guard::checked(&**guard, given).await.map_err(AskError::Refused)
+        let ask = self.find_ask(ask_id, &Visibility::Everything).await?;
+        let by = answer.by.as_deref();
+        let given = GivenAnswer::to_ask(ask, by, Arc::clone(&answer.data));
+        self.shared.check_answer(given).await?;
+        let now = self.find_ask(ask_id, &Visibility::Everything).await?;
+        access.check(&now, self.shared.clock.now())
     }
 
-    /// Records the answer to an ask of a call. Returns true if its generation can continue since.
+    /// Records the answer to an ask of a call, if the program lets it pass. Returns true if its
+    /// generation can continue since.
     pub(super) async fn settle_ask(
         &self,
         ask_id: &Arc<str>,
         call: &AskedCall,
         answer: AskAnswer,
+        access: &AskAccess,
     ) -> Result<bool, AskError> {
         self.shared.accepts_writes()?;
         let depth_max = self.shared.limits.machine.value_depth_max;
         check_depth(&answer.data, depth_max)
             .map_err(|deep| AskError::InvalidData(deep.to_string()))?;
+        let has_passed = AtomicBool::new(!self.shared.checks_answers());
         let changed = self.change_kept(&call.generation_id, async |found: &Kept| {
             let Some((_, asked)) = found.kept.asked(ask_id) else {
                 return Ok(Change::None(false));
             };
             let taken = self.call_answer(asked, call, &answer.data, answer.by.clone()).await?;
+            if !has_passed.load(Ordering::Relaxed) {
+                self.check_call_answer(ask_id, &answer, access).await?;
+                has_passed.store(true, Ordering::Relaxed);
+            }
             let mut kept = found.kept.clone();
             kept.answer(ask_id, taken);
             let asks = vec![AskChange::Close {

@@ -76,18 +76,14 @@ impl Runtime {
             let ask = self.find_ask(&pending.ask_id, &chat.visibility).await;
             let ask = ask.map_err(ContinueChatError::Ask)?;
             let access = AskAccess { answerer: chat.answerer.clone(), ..AskAccess::default() };
-            let mut passes = access.check(&ask, self.shared.clock.now());
-            if passes.is_ok() {
-                passes = self.guard(&ask, chat.by.as_ref(), &data).await;
-            }
-            if let Err(error) = passes {
+            if let Err(error) = access.check(&ask, self.shared.clock.now()) {
                 first_refusal = first_refusal.or(Some(error));
                 continue;
             }
             let AskSubject::Call(call) = ask.subject else { continue };
             let by = chat.by.clone().map(Arc::new);
             let answer = AskAnswer { by, data: Arc::new(data), key: None };
-            match self.settle_ask(&pending.ask_id, &call, answer).await {
+            match self.settle_ask(&pending.ask_id, &call, answer, &access).await {
                 Ok(is_ready) => {
                     has_answered = true;
                     if is_ready {
@@ -98,8 +94,12 @@ impl Runtime {
                 Err(error) => first_refusal = first_refusal.or(Some(error)),
             }
         }
-        if let Some(error) = first_refusal.filter(|_| !has_answered) {
-            return Err(ContinueChatError::Ask(error));
+        if let Some(error) = first_refusal {
+            if !has_answered {
+                return Err(ContinueChatError::Ask(error));
+            }
+            // the client sees that this one still waits, and the log why
+            log::info!("generation {id}: an answer in a message of its chat was refused: {error}");
         }
         if let Some(ready) = ready {
             let gone_on = self.go_on(&ready, chat.by.as_ref(), Some(subscriber)).await;

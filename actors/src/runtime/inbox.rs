@@ -10,13 +10,12 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::machine::Resume;
 use crate::domain::nesting::check_depth;
 use crate::domain::time::Timestamp;
-use crate::ports::answer_guard::{GivenAnswer, checked};
 use crate::ports::store::{
     ASK_PREFIX, Ask, AskCursor, AskFilter, AskPage, AskState, AskSubject, AskedStep, ReadError, Row,
 };
 use crate::requests::{
-    AnswerAsk, Answered, AskDetail, AskError, DescribeError, IdempotencyKey, ResumeError, Target,
-    Unavailable,
+    AnswerAsk, Answered, AskAccess, AskDetail, AskError, DescribeError, IdempotencyKey,
+    ResumeError, Target, Unavailable,
 };
 use crate::runtime::Runtime;
 use crate::visibility::Visibility;
@@ -102,11 +101,6 @@ impl Runtime {
             return Err(self.closed(&ask, at).await?);
         }
         access.check(&ask, self.shared.clock.now())?;
-        if let Some(guard) = self.shared.answer_guard.clone() {
-            let given = GivenAnswer::to_ask(&ask, by.as_ref(), &data);
-            let checking = async move |_| checked(&*guard, given).await;
-            self.to_the_end(&ask.id, checking).await?.map_err(AskError::Refused)?;
-        }
         check_depth(&data, self.shared.limits.machine.value_depth_max)
             .map_err(|too_deep| AskError::InvalidData(too_deep.to_string()))?;
         let idempotency =
@@ -119,8 +113,14 @@ impl Runtime {
             ..Resume::default()
         };
         let subject = Some((&target).into());
-        let command =
-            |answer| ExecutionCommand::PassResume { subject, resume, idempotency, answer };
+        let again = access.clone();
+        let command = |answer| ExecutionCommand::PassResume {
+            subject,
+            resume,
+            idempotency,
+            access: again,
+            answer,
+        };
         let taken: Result<u64, ResumeError> = self.change(&target, command).await;
         match taken {
             // From here on a failure says that the answer may be recorded.
@@ -130,27 +130,35 @@ impl Runtime {
             Err(ResumeError::Unavailable(why)) => Err(why.into()),
             Err(ResumeError::InvalidData(why)) => Err(AskError::InvalidData(why)),
             Err(ResumeError::NotFound) => Err(AskError::NotFound),
-            Err(refusal) => self.refused(&ask, key, &refusal).await,
+            Err(refusal) => self.refused(&ask, key, &access, refusal).await,
         }
     }
 
-    /// Answers for an ask that has ended before. Of two concurrent calls with one key, the other one
-    /// may have answered.
+    /// Answers for an ask that has ended or changed before, or whose answer the program refused. Of
+    /// two concurrent calls with one key, the other one may have answered.
     async fn refused(
         &self,
         ask: &Ask,
         key: Option<IdempotencyKey>,
-        refusal: &ResumeError,
+        access: &AskAccess,
+        refusal: ResumeError,
     ) -> Result<AskDetail, AskError> {
         if let Some(key) = key
             && self.is_known(&key).await?
         {
             return self.describe_again(ask).await;
         }
-        if *refusal == ResumeError::KeyReused {
-            return Err(AskError::KeyReused);
+        match refusal {
+            ResumeError::KeyReused => return Err(AskError::KeyReused),
+            ResumeError::Refused(why) => return Err(AskError::Refused(why)),
+            _ => {}
         }
         let now = self.find_ask(&ask.id, &Visibility::Everything).await?;
+        if refusal == ResumeError::NotAssigned && now.closed_at.is_none() {
+            // others are asked, or about to answer, since the program's own check began
+            let changed = AskError::Changed { revision: now.revision };
+            return Err(access.check(&now, self.shared.clock.now()).err().unwrap_or(changed));
+        }
         let at = now.closed_at.unwrap_or_else(|| self.shared.clock.now());
         Err(self.closed(&now, at).await?)
     }

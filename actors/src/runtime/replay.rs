@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
 use crate::commands::{ExecutionCommand, StartAnswer, StartCommand};
+use crate::domain::assignment::Answerer;
 use crate::domain::fact::{Replayed, Start};
 use crate::domain::footprint;
 use crate::domain::ids::ExecutionId;
@@ -13,6 +14,7 @@ use crate::domain::machine::ReplayFrom;
 use crate::domain::nesting::check_depth;
 use crate::domain::plan::Plan;
 use crate::domain::principal::Principal;
+use crate::ports::answer_guard::GivenAnswer;
 use crate::ports::workers::Lane;
 use crate::replay::{Original, ReplayError};
 use crate::requests::{
@@ -37,6 +39,9 @@ pub struct ReplayExecution {
     /// Id chosen by the caller; `None`: the runtime makes one.
     pub execution_id: Option<ExecutionId>,
     pub by: Option<Principal>,
+    /// Caller that has to be among those who are asked, if there is an answer: otherwise the step
+    /// waits for them. `None`: the program itself.
+    pub answerer: Option<Answerer>,
     pub idempotency: Option<IdempotencyKey>,
     pub trace: TraceOrigin,
 }
@@ -115,6 +120,10 @@ impl Runtime {
         let id = shared.execution_id(request.execution_id.clone());
         let Original { plan, start, mut replayed } = *original;
         check_answer(shared, &plan, start.user_id.as_deref(), &mut replayed).await?;
+        if let Some(given) = answer_of(&plan, &id, &replayed) {
+            let checking = async move |runtime: Self| runtime.shared.check_answer(given).await;
+            self.to_the_end(id.as_str(), checking).await??;
+        }
         let mut request = as_start(&plan, *start, request);
         check_input(shared, &plan, &mut request).await?;
         if shared.is_draining() {
@@ -151,6 +160,7 @@ impl Runtime {
             answer: request.resume_data.take().map(Arc::new),
             plan,
             by: request.by.take().map(Arc::new),
+            roles: request.answerer.take().map(|answerer| answerer.roles),
         };
         let command = |answer| {
             let (subject, from) = (target.into(), from.clone());
@@ -158,6 +168,14 @@ impl Runtime {
         };
         self.read(target, command).await
     }
+}
+
+/// Returns the answer that a replay brings along, for the program's own check.
+fn answer_of(plan: &Plan, id: &ExecutionId, replayed: &Replayed) -> Option<GivenAnswer> {
+    let data = Arc::clone(replayed.answer.as_ref()?);
+    let execution = (Arc::from(plan.definition.id.as_str()), id.clone());
+    let step = Some(Arc::clone(&replayed.step_id));
+    Some(GivenAnswer::unasked(execution, step, replayed.by.as_deref(), data))
 }
 
 /// Checks the answer to the step's suspension like the data of a resume.

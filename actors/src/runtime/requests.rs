@@ -17,7 +17,6 @@ use crate::domain::nesting::{TooDeep, check_depth, check_members_depth};
 use crate::domain::plan::Plan;
 use crate::domain::principal::Principal;
 use crate::domain::trace::EntityType;
-use crate::ports::answer_guard::{GivenAnswer, checked};
 use crate::ports::store::IdempotencyRecord;
 use crate::ports::workers::Lane;
 use crate::requests::{
@@ -183,12 +182,6 @@ impl Runtime {
             && let Some(outcome) = self.earlier_resume(key, target).await?
         {
             return Ok(outcome);
-        }
-        if let Some(guard) = self.shared.answer_guard.clone() {
-            let given = GivenAnswer::in_resume(target, &request);
-            let checking = async move |_| checked(&*guard, given).await;
-            let passed = self.to_the_end(target.execution_id.as_str(), checking).await?;
-            passed.map_err(ResumeError::Refused)?;
         }
         let ResumeExecution { step_id, suspension_id, data, by, answerer, idempotency: key } =
             request;

@@ -34,12 +34,12 @@ async fn started(world: &World, id: &str) -> Ask {
     only_open(world).await
 }
 
-fn answerer(user: Option<&str>, roles: &[&str]) -> Answerer {
+pub(crate) fn answerer(user: Option<&str>, roles: &[&str]) -> Answerer {
     let roles = roles.iter().map(|role| Arc::from(*role)).collect();
     Answerer { user: user.map(Arc::from), roles }
 }
 
-fn access(user: &str) -> AskAccess {
+pub(crate) fn access(user: &str) -> AskAccess {
     AskAccess { answerer: Some(answerer(Some(user), &[])), ..AskAccess::default() }
 }
 
@@ -47,7 +47,7 @@ fn forced(user: &str) -> AskAccess {
     AskAccess { is_forced: true, ..access(user) }
 }
 
-fn answer(access: AskAccess) -> AnswerAsk {
+pub(crate) fn answer(access: AskAccess) -> AnswerAsk {
     AnswerAsk { data: json!({ "approved": 1 }), access, ..AnswerAsk::default() }
 }
 
@@ -65,11 +65,11 @@ async fn update(
     world.runtime.update_ask(only_open(world).await, &update, access).await
 }
 
-fn claim(user: &str, seconds: u64) -> AskUpdate {
+pub(crate) fn claim(user: &str, seconds: u64) -> AskUpdate {
     AskUpdate::Claim { by: Arc::from(user), lasts: Duration::from_secs(seconds) }
 }
 
-fn assign(to: &[&str]) -> AskUpdate {
+pub(crate) fn assign(to: &[&str]) -> AskUpdate {
     AskUpdate::Assign { to: to.iter().map(|text| text.parse().unwrap()).collect() }
 }
 

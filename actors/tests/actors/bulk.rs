@@ -289,6 +289,7 @@ async fn an_operation_can_be_cancelled_but_not_replayed() {
         definition: ReplayDefinition::Original,
         execution_id: None,
         by: None,
+        answerer: None,
         idempotency: None,
         trace: TraceOrigin::New,
     };

@@ -132,6 +132,7 @@ async fn the_answer_of_a_replay_is_checked_like_that_of_a_resume() {
         definition: ReplayDefinition::Original,
         execution_id: None,
         by: None,
+        answerer: None,
         idempotency: None,
         trace: TraceOrigin::New,
     };

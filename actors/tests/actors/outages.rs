@@ -139,6 +139,7 @@ async fn new_commands_are_refused_at_once_during_an_outage() {
         definition: ReplayDefinition::Original,
         execution_id: None,
         by: None,
+        answerer: None,
         idempotency: None,
         trace: TraceOrigin::New,
     };

@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::processes::{self, Cluster, LEASE};
 use crate::workflows::{ask, map, workflow};
 
-fn replay_from(step: &str) -> ReplayExecution {
+pub(crate) fn replay_from(step: &str) -> ReplayExecution {
     ReplayExecution {
         step_id: Some(step.to_owned()),
         resume_data: None,
@@ -24,6 +24,7 @@ fn replay_from(step: &str) -> ReplayExecution {
         definition: ReplayDefinition::Original,
         execution_id: None,
         by: None,
+        answerer: None,
         idempotency: None,
         trace: TraceOrigin::New,
     }

@@ -2763,7 +2763,10 @@ export interface components {
             /** @description Top-level step to start from. Default: the step that failed. */
             stepId?: string | null;
             definition?: components["schemas"]["DefinitionChoice"] | null;
-            /** @description Data that resumes the step. */
+            /**
+             * @description Data that resumes the step. Counts only from a caller who is among those who are asked;
+             *     otherwise the step suspends.
+             */
             resumeData?: unknown;
             /** @description Replaces the input of the replayed execution. */
             input?: unknown;
@@ -5801,7 +5804,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Refused400.25"];
-            403: components["responses"]["Refused403.2"];
+            403: components["responses"]["Refused403.11"];
             404: components["responses"]["Refused404.23"];
             408: components["responses"]["Refused408.4"];
             409: components["responses"]["Refused409.26"];

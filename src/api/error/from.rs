@@ -67,6 +67,7 @@ impl ApiError {
             ReplayError::DefinitionDiffers(detail) => Self::DefinitionDiffers(detail),
             ReplayError::DoesNotSuspend(step) => Self::StepDoesNotSuspend(step),
             ReplayError::InvalidData(detail) => Self::ResumeDataInvalid(detail),
+            ReplayError::Refused(why) => Self::Ask(AskRefusal::Refused(why)),
             ReplayError::Start(error) => Self::from_start(error),
         }
     }

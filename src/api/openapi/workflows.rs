@@ -400,6 +400,7 @@ pub(super) fn replay(components: &mut Components) -> Described {
                 "step 1 was classify (andThen) and is now sort (andThen)".to_owned(),
             ),
             ApiError::StepDoesNotSuspend(step()),
+            super::inbox::refused(),
             ApiError::ResumeDataInvalid("approved: missing".to_owned()),
             ApiError::InputInvalid("amount: \"ten\" is not of type \"number\"".to_owned()),
             ApiError::ExecutionExists(some_execution()),

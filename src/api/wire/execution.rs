@@ -224,7 +224,8 @@ pub struct ReplayBody {
     /// Definition to run: that of the execution, or the currently configured one.
     #[serde(default)]
     pub definition: Option<DefinitionChoice>,
-    /// Data that resumes the step.
+    /// Data that resumes the step. Counts only from a caller who is among those who are asked;
+    /// otherwise the step suspends.
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Value, required = false)]
     pub resume_data: Option<Value>,

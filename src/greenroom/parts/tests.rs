@@ -134,12 +134,7 @@ async fn a_program_checks_answers_at_every_door() {
     let failed = "The answer was refused: it could not be checked; the log of the server has the \
                   reason";
     for (path, body, text) in [
-        (resume, json!({ "resumeData": 1 }), no(false, "None")),
-        (
-            resume,
-            json!({ "resumeData": 1, "options": { "stepId": "ask" } }),
-            no(false, "Some(\"ask\")"),
-        ),
+        (resume, json!({ "resumeData": 1 }), no(true, "Some(\"ask\")")),
         (resume, json!({ "resumeData": { "panics": true } }), failed.to_owned()),
         (&answer, json!({ "data": 1 }), no(true, "Some(\"ask\")")),
         (&answer, json!({ "data": { "panics": true } }), failed.to_owned()),
@@ -148,7 +143,10 @@ async fn a_program_checks_answers_at_every_door() {
         assert_eq!((status, &refusal["error"]), (403, &json!(text)));
     }
     let refused = run.resume(&1).await.unwrap_err();
-    assert_eq!(refused, ResumeError::Refused("no; ask false, by None, step None".to_owned()));
+    assert_eq!(
+        refused,
+        ResumeError::Refused("no; ask true, by None, step Some(\"ask\")".to_owned())
+    );
     let given = AnswerAsk { by: Some(Principal::verified("ann")), ..AnswerAsk::default() };
     let refused = runtime.answer_ask(ask.clone(), given).await.unwrap_err();
     let said = "no; ask true, by Some(\"ann\"), step Some(\"ask\")".to_owned();

@@ -68,6 +68,10 @@ pub struct Replayed {
     /// The principal that asked for the replay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Arc<Principal>>,
+    /// Roles of a principal who has to be among those who are asked for the answer. `None`: the
+    /// answer counts in any case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roles: Option<Vec<Arc<str>>>,
 }
 
 /// State that a reversal copies from the completed execution whose steps it compensates. It runs no

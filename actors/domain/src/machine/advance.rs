@@ -157,7 +157,9 @@ impl Machine {
         if !asks {
             return self.begin_work(site);
         }
-        if let Some(answer) = self.replay_answer(&path) {
+        if let Some(answer) = self.replay_answer(&path)
+            && self.may_replayer_answer(rule.asking.render(&scope)?.as_ref())
+        {
             return Ok(Self::resumed(path, node, answer, ResumedBy::Caller));
         }
         let payload = match &rule.payload {

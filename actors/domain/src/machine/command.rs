@@ -87,6 +87,9 @@ pub enum Decision {
     /// The resume is to be repeated with the rules of this suspension's ask, as they are now. If the
     /// ask is not stored yet, they are those that it opened with.
     Admit { suspension_id: Arc<str>, opened_with: Option<Arc<AskRules>>, resume: Resume },
+    /// The program has to check the answer to this suspension; the resume is to be repeated if it
+    /// passes. Without a path it ends a pause.
+    Check { path: Option<StepPath>, suspension_id: Arc<str>, resume: Resume },
 }
 
 /// Reason why a command was refused. The state is unchanged.
@@ -124,7 +127,7 @@ impl Decision {
     pub fn has_facts(&self) -> bool {
         match self {
             Self::Recorded(batch) => !batch.facts.is_empty(),
-            Self::Forward { .. } | Self::Admit { .. } => false,
+            Self::Forward { .. } | Self::Admit { .. } | Self::Check { .. } => false,
         }
     }
 }

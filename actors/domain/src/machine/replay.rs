@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::assignment::AskRules;
 use crate::definition::{Block, StepDefinition};
 use crate::fact::Replayed;
 use crate::ids::{PathHead, StepPath, step_id_of};
@@ -22,6 +23,9 @@ pub struct ReplayFrom {
     /// The definition to use instead of that of the replayed execution.
     pub plan: Option<Arc<Plan>>,
     pub by: Option<Arc<Principal>>,
+    /// Roles of a principal who has to be among those who are asked for the answer; `None`: the
+    /// answer counts in any case.
+    pub roles: Option<Vec<Arc<str>>>,
 }
 
 /// Reason why an execution cannot be replayed from a step.
@@ -48,7 +52,7 @@ impl Machine {
     /// Returns the state that a new execution needs to begin at a step: the nodes before it, and
     /// the resume data. The data is not checked here, because its schema may be costly.
     pub fn replayed_from(&self, wanted: ReplayFrom) -> Result<Replayed, ReplayRefusal> {
-        let ReplayFrom { step_id, answer, plan, by } = wanted;
+        let ReplayFrom { step_id, answer, plan, by, roles } = wanted;
         let plan = plan.as_deref().unwrap_or(&self.plan);
         let step_id = match step_id {
             Some(step_id) => step_id,
@@ -81,6 +85,7 @@ impl Machine {
             execution: self.state.id.clone(),
             step_id: Arc::clone(&step.id),
             nodes: nodes.iter().map(Node::to_be_stored).collect(),
+            roles: roles.filter(|_| answer.is_some()),
             answer,
             by,
         })
@@ -130,6 +135,15 @@ impl Machine {
     pub(super) fn replay_answer(&self, path: &StepPath) -> Option<Arc<Value>> {
         let replayed = self.state.start.replayed.as_ref();
         replayed.filter(|replayed| replayed.step_id == *path)?.answer.clone()
+    }
+
+    /// Returns true if the one who gave the resume data of a replay is among those who are asked.
+    pub(super) fn may_replayer_answer(&self, ask: Option<&AskRules>) -> bool {
+        let replayed = self.state.start.replayed.as_ref();
+        let given = replayed.and_then(|it| it.roles.as_ref().map(|roles| (&it.by, roles)));
+        let (Some(rules), Some((by, roles))) = (ask, given) else { return true };
+        let user = by.as_ref().map(|by| &*by.id);
+        rules.admits(user, roles, self.state.start.user_id.as_deref())
     }
 }
 

@@ -35,6 +35,18 @@ pub struct Resume {
     /// True if the asks of the step's generation are answered. Only this ends a wait for them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_of_generation: bool,
+    #[serde(skip)]
+    pub own_check: OwnCheck,
+}
+
+/// The program's own check of an answer. Set by the process that decides the resume.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OwnCheck {
+    #[default]
+    NotNeeded,
+    /// The resume is handed back with [`Decision::Check`] once everything else allows it.
+    Needed,
+    Passed,
 }
 
 /// The suspension that a resume ends.
@@ -45,7 +57,7 @@ enum Addressee {
 
 impl Machine {
     /// Resumes a step or a paused execution. Checks, in this order: suspended, step, suspension,
-    /// assignment, data.
+    /// assignment, data, the program's own check.
     pub(super) fn resume(
         &mut self,
         resume: Resume,
@@ -54,6 +66,11 @@ impl Machine {
     ) -> Result<Option<Decision>, Refusal> {
         let path = match self.addressee(&resume)? {
             Addressee::Hold => {
+                if let Some(hold) = self.state.hold.as_ref()
+                    && resume.own_check == OwnCheck::Needed
+                {
+                    return Ok(Some(own_check(None, &hold.id, resume)));
+                }
                 batch.by = resume.by;
                 self.lift_hold(resume.data, moment, batch);
                 return Ok(None);
@@ -71,18 +88,24 @@ impl Machine {
                 None => return Ok(admission(node, resume)),
             }
         }
-        let resume = Resume { answerer: None, rules: None, ..resume };
         if let Some(child) = &node.child {
             let child = child.id.clone();
             let suspension_id = self.suspension_of_child(&path, node);
-            let resume = Resume { step_id: None, suspension_id, ..resume };
+            let resume =
+                Resume { step_id: None, suspension_id, answerer: None, rules: None, ..resume };
             return Ok(Some(Decision::Forward { path, child, resume }));
         }
-        let Resume { data, by, .. } = resume;
         let schema = step.resume_schema.as_ref().filter(|_| !waits_for_generation);
         if let Some(schema) = schema {
-            schema.check(&data).map_err(|violation| Refusal::InvalidData(violation.to_string()))?;
+            let checked = schema.check(&resume.data);
+            checked.map_err(|violation| Refusal::InvalidData(violation.to_string()))?;
         }
+        if let Some(wait) = node.wait()
+            && resume.own_check == OwnCheck::Needed
+        {
+            return Ok(Some(own_check(Some(path), &wait.id, resume)));
+        }
+        let Resume { data, by, .. } = resume;
         let resumed = Self::resumed(Arc::clone(&path), node, data, ResumedBy::Caller);
         batch.by = by;
         if self.state.hold.is_some() {
@@ -222,6 +245,19 @@ fn admission(node: &Node, resume: Resume) -> Option<Decision> {
     let named = Some(suspension_id.to_string());
     let resume = Resume { step_id: None, suspension_id: named, ..resume };
     Some(Decision::Admit { suspension_id, opened_with, resume })
+}
+
+/// Returns the question whether the program lets the answer to this suspension pass.
+fn own_check(path: Option<StepPath>, suspension: &Arc<str>, resume: Resume) -> Decision {
+    // the rules are looked at again, since the check may take its time
+    let resume = Resume {
+        step_id: None,
+        suspension_id: Some(suspension.to_string()),
+        rules: None,
+        own_check: OwnCheck::Passed,
+        ..resume
+    };
+    Decision::Check { path, suspension_id: Arc::clone(suspension), resume }
 }
 
 /// Suspensions that a step refers to: at least one node, or the pause at that step.

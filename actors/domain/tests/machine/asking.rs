@@ -5,8 +5,11 @@ use std::sync::Arc;
 use greenroom_domain::assignment::{Answerer, AskRules};
 use greenroom_domain::definition::{EscalateRule, SuspendRule};
 use greenroom_domain::fact::{Fact, Recorded};
-use greenroom_domain::machine::{ChildStatus, Command, Decision, Handled, Refusal, Resume};
+use greenroom_domain::machine::{
+    ChildStatus, Command, Decision, Handled, OwnCheck, Refusal, ReplayFrom, Resume,
+};
 use greenroom_domain::plan::Plan;
+use greenroom_domain::principal::Principal;
 use greenroom_domain::status::Status;
 use serde_json::json;
 
@@ -182,4 +185,77 @@ fn a_resume_of_a_child_is_forwarded_once_it_is_admitted() {
     let told = world.try_send(Command::Resume(Resume { rules, ..resume }));
     let Ok(Handled::Decided(Decision::Forward { resume, .. })) = told else { panic!("{told:?}") };
     assert_eq!((resume.answerer, resume.rules), (None, None), "the child asks no more");
+}
+
+/// Resumes with a check of the program's own that is still to be made.
+fn unchecked(data: serde_json::Value) -> Command {
+    let own_check = OwnCheck::Needed;
+    Command::Resume(Resume { data: Arc::new(data), own_check, ..Resume::default() })
+}
+
+#[test]
+fn the_programs_check_comes_last_and_is_about_one_suspension() {
+    let mut world = World::of(vec![
+        map("a", "resume").asks().wants(json!({ "type": "integer" })),
+        map("b", "resume").asks(),
+    ]);
+    let refused = world.try_send(unchecked(json!("x")));
+    assert!(matches!(refused, Err(Refusal::InvalidData(_))), "{refused:?}");
+    let asked = world.try_send(unchecked(json!(1)));
+    let Ok(Handled::Decided(Decision::Check { path, suspension_id, resume })) = asked else {
+        panic!("{asked:?}")
+    };
+    assert_eq!(path.as_deref(), Some("a"));
+    assert_eq!(resume.suspension_id.as_deref(), Some(&*suspension_id));
+    assert_eq!(world.send(Command::Resume(resume.clone()))[1], "a is answered 1");
+    // an answer that passed is not one to the next question
+    let late = world.try_send(Command::Resume(resume));
+    assert!(matches!(late, Err(Refusal::SuspensionPassed { .. })), "{late:?}");
+}
+
+#[test]
+fn rules_are_looked_at_again_after_the_programs_check() {
+    let mut world = asked(to(&["role:manager"]));
+    let manager = resume(somebody(None, &["manager"]), Some(AskRules::default()));
+    let first = Resume { own_check: OwnCheck::Needed, ..manager };
+    let told = world.try_send(Command::Resume(first));
+    let Ok(Handled::Decided(Decision::Check { resume, .. })) = told else { panic!("{told:?}") };
+    let told = world.try_send(Command::Resume(resume));
+    assert!(matches!(told, Ok(Handled::Decided(Decision::Admit { .. }))), "{told:?}");
+}
+
+#[test]
+fn the_end_of_a_pause_is_checked_too_and_what_a_child_is_asked_by_the_child() {
+    let mut world = World::of(vec![run("a"), child("p")]);
+    world.send(Command::Suspend { reason: Arc::from("stop"), by: None });
+    world.finish("a", 1);
+    let told = world.try_send(unchecked(json!(2)));
+    let Ok(Handled::Decided(Decision::Check { path: None, resume, .. })) = told else {
+        panic!("{told:?}")
+    };
+    world.send(Command::Resume(resume));
+    let (id, reason) = (Arc::from("theirs"), Arc::from("sure?"));
+    world.report("p", 4, ChildStatus::Suspended { id, reason, payload: None, deadline: None });
+    let told = world.try_send(unchecked(json!(3)));
+    assert!(matches!(told, Ok(Handled::Decided(Decision::Forward { .. }))), "{told:?}");
+}
+
+#[test]
+fn the_answer_of_a_replay_counts_if_its_giver_is_asked() {
+    let world = asked(to(&["role:manager", "!self"]));
+    let by = |id: &str| Some(Arc::new(Principal::verified(id)));
+    let roles = |roles: &[&str]| Some(roles.iter().map(|role| Arc::from(*role)).collect());
+    // the execution is of ann
+    let rows = [
+        (by("lea"), None, Status::Completed),
+        (by("lea"), roles(&["manager"]), Status::Completed),
+        (by("lea"), roles(&[]), Status::Suspended),
+        (by("ann"), roles(&["manager"]), Status::Suspended),
+        (None, roles(&["manager"]), Status::Suspended),
+    ];
+    for (by, roles, expected) in rows {
+        let (step_id, answer) = (Some("a".to_owned()), Some(Arc::new(json!(1))));
+        let from = ReplayFrom { step_id, answer, by: by.clone(), roles, ..ReplayFrom::default() };
+        assert_eq!(world.replay_from(from).unwrap().status(), expected, "{by:?}");
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use greenroom_domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_domain::ids::compensated_path;
 use greenroom_domain::machine::{
-    ChildStatus, Command, Decision, EffectKind, Handled, Refusal, Resume, StepResult,
+    ChildStatus, Command, Decision, EffectKind, Handled, OwnCheck, Refusal, Resume, StepResult,
 };
 use greenroom_domain::status::Status;
 use greenroom_domain::{time::Timestamp, usage::Usage};
@@ -267,9 +267,15 @@ impl Drama {
                 data: Arc::clone(&data),
                 // also ends waits for the asks of a generation
                 is_of_generation: true,
+                // of every second one, the program checks the answer
+                own_check: if repeat % 2 == 0 { OwnCheck::Needed } else { OwnCheck::NotNeeded },
                 ..Resume::default()
             };
-            match self.world.try_send(Command::Resume(resume)) {
+            let mut told = self.world.try_send(Command::Resume(resume));
+            if let Ok(Handled::Decided(Decision::Check { resume, .. })) = told {
+                told = self.world.try_send(Command::Resume(resume));
+            }
+            match told {
                 Ok(Handled::Decided(Decision::Recorded(_))) => {
                     assert!(suspension_id.is_none() || !taken, "a suspension was resumed twice");
                     taken = true;
@@ -277,9 +283,8 @@ impl Drama {
                     assert!(self.answers() > before, "a resume left no trace");
                 }
                 Ok(Handled::PutOff(_)) => panic!("no command is that costly"),
-                Ok(Handled::Decided(Decision::Admit { .. })) | Err(Refusal::NotAssigned) => {
-                    panic!("nobody is named")
-                }
+                Ok(Handled::Decided(Decision::Admit { .. } | Decision::Check { .. }))
+                | Err(Refusal::NotAssigned) => panic!("nobody is named, and all is checked"),
                 Ok(Handled::Decided(Decision::Forward { path, child, .. })) => {
                     let (known, seq) = self.child(&path);
                     assert_eq!(known, child);

@@ -51,6 +51,7 @@ fn happens(world: &mut World, happening: &str) -> String {
         }
         Ok(Handled::Decided(Decision::Forward { .. })) => panic!("there is no child"),
         Ok(Handled::Decided(Decision::Admit { .. })) => panic!("nobody is named"),
+        Ok(Handled::Decided(Decision::Check { .. })) => panic!("the program checks nothing"),
         Ok(Handled::PutOff(_)) => panic!("no command is that costly"),
         Err(refusal) => format!("refused: {refusal:?}"),
     }

@@ -240,7 +240,9 @@ impl World {
                 Ok(Handled::Decided(Decision::Recorded(batch)))
             }
             Ok(
-                other @ (Handled::Decided(Decision::Forward { .. } | Decision::Admit { .. })
+                other @ (Handled::Decided(
+                    Decision::Forward { .. } | Decision::Admit { .. } | Decision::Check { .. },
+                )
                 | Handled::PutOff(_)),
             ) => {
                 assert_eq!(*self.machine.state(), before, "the state changed without a decision");

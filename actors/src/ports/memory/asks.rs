@@ -74,26 +74,13 @@ impl StoredAsks {
     }
 
     fn open(&mut self, of: Owner, user_id: Option<&str>, subject: AskSubject, ask: NewAsk) {
-        let NewAsk { id, kind, reason, opened_at, deadline, rules, next_due, details, .. } = ask;
-        if self.by_id.contains_key(&id) {
+        if self.by_id.contains_key(&ask.id) {
             return;
         }
         self.last += 1;
-        self.by_id.insert(Arc::clone(&id), self.last);
-        let ask = Ask {
-            id,
-            kind,
-            state: AskState::Open,
-            subject,
-            user_id: user_id.map(Arc::from),
-            reason,
-            opened_at,
-            deadline,
-            closed_at: None,
-            revision: 0,
-            rules,
-            claim: None,
-        };
+        self.by_id.insert(Arc::clone(&ask.id), self.last);
+        let (next_due, details) = (ask.next_due, ask.details.clone());
+        let ask = ask.opened(subject, user_id.map(Arc::from));
         let content = AskContent { details, answer: None };
         self.asks.insert(self.last, StoredAsk { of, ask, content, next_due });
     }

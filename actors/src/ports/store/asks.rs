@@ -163,6 +163,28 @@ pub struct NewAsk {
     pub details: Option<Arc<Value>>,
 }
 
+impl NewAsk {
+    /// Returns the ask as it opens, for the user of the execution or the generation.
+    #[must_use]
+    pub fn opened(self, subject: AskSubject, user_id: Option<Arc<str>>) -> Ask {
+        let Self { id, kind, reason, opened_at, deadline, rules, .. } = self;
+        Ask {
+            id,
+            kind,
+            state: AskState::Open,
+            subject,
+            user_id,
+            reason,
+            opened_at,
+            deadline,
+            closed_at: None,
+            revision: 0,
+            rules,
+            claim: None,
+        }
+    }
+}
+
 /// An answer, and who gave it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AskAnswer {

@@ -18,7 +18,8 @@ use crate::domain::time::Timestamp;
 use crate::ports::store::{Cursor, ExecutionFilter, Projection};
 use crate::replay::ReplayError;
 use crate::requests::{
-    ControlError, IdempotencyKey, ResumeError, StartError, Target, TraceOrigin, Unavailable,
+    AskAccess, ControlError, IdempotencyKey, ResumeError, StartError, Target, TraceOrigin,
+    Unavailable,
 };
 use crate::runtime::Runtime;
 use crate::runtime::replay::{ReplayDefinition, ReplayExecution};
@@ -281,6 +282,7 @@ impl Runtime {
                     subject,
                     resume,
                     idempotency: None,
+                    access: AskAccess::default(),
                     answer,
                 };
                 match self.change(&target, command).await {
@@ -308,6 +310,7 @@ impl Runtime {
                     definition: operation.definition(),
                     execution_id: None,
                     by,
+                    answerer: None,
                     idempotency: Some(key),
                     trace: TraceOrigin::New,
                 };
