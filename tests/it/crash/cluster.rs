@@ -3,6 +3,7 @@
 
 mod callers;
 mod checks;
+mod failure;
 mod generations;
 mod member;
 mod readers;
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use self::callers::{REFUSABLE, RETRY_AFTER};
 use self::checks::Outcome;
+use self::failure::Failure;
 use self::member::{Life, Member, Surroundings, between};
 use self::readers::Captured;
 use self::weather::Weather;
@@ -82,17 +84,6 @@ struct Cluster<'d> {
     readers: Mutex<[Option<String>; READERS]>,
 }
 
-/// Ends the other threads when a check has failed on this one.
-struct Alarm<'a>(&'a AtomicBool);
-
-impl Drop for Alarm<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.store(true, Ordering::SeqCst);
-        }
-    }
-}
-
 /// Threads that end some time after the faults, with their results.
 struct Crew<'s, T> {
     threads: Vec<ScopedJoinHandle<'s, T>>,
@@ -127,13 +118,14 @@ impl<'s, T: Send + 's> Crew<'s, T> {
 }
 
 impl Cluster<'_> {
-    fn alarm(&self) -> Alarm<'_> {
-        Alarm(&self.around.has_failed)
+    /// Runs what a thread does; its panic ends the other threads.
+    fn watch<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.around.failure.watch(work)
     }
 
     /// Panics if a check has failed elsewhere.
     fn assert_not_failed(&self) {
-        assert!(!self.around.has_failed.load(Ordering::SeqCst), "another check has failed");
+        self.around.failure.assert_none();
     }
 
     fn is_over(&self) -> bool {
@@ -184,15 +176,20 @@ impl Cluster<'_> {
     fn storm(&self, lives: &mut [Life<'_>], rng: &mut Rng, until: Instant) {
         std::thread::scope(|scope| {
             for life in &mut *lives {
-                scope.spawn(move || {
-                    let _alarm = self.alarm();
-                    life.suffer(until);
-                });
+                scope.spawn(move || self.watch(|| life.suffer(until)));
             }
-            let _alarm = self.alarm();
-            self.disturb_database(rng, until);
+            self.watch(|| self.disturb_database(rng, until));
         });
         self.settle(lives);
+    }
+
+    /// Runs storms, each followed by a calm.
+    fn storms(&self, lives: &mut [Life<'_>], rng: &mut Rng, seconds: u64) {
+        let end = Instant::now() + Duration::from_secs(seconds);
+        while Instant::now() < end {
+            self.storm(lives, rng, end.min(Instant::now() + STORM));
+            std::thread::sleep(CALM);
+        }
     }
 
     /// Waits until every server takes requests, and every slot has an owner.
@@ -207,10 +204,12 @@ impl Cluster<'_> {
 
     /// Ends all servers, because a wait has failed.
     fn fail(&self, lives: &mut [Life<'_>], why: &str) -> ! {
-        self.around.has_failed.store(true, Ordering::SeqCst);
         let (open, (_, errors)) = (self.rows(OPEN), self.weather().report());
+        let readers = format!("{:?}", self.readers.lock().unwrap());
+        let why = format!("{why}; {errors}; open:\n{open}\nread: {readers}");
+        self.around.failure.note(&why);
         lives.iter_mut().for_each(Life::kill);
-        panic!("{why}; {errors}; open:\n{open}\nread: {:?}", self.readers.lock().unwrap());
+        panic!("{why}");
     }
 
     /// Runs storms while clients work; returns what they have to show, once everything has ended.
@@ -222,14 +221,13 @@ impl Cluster<'_> {
             client
         });
         std::thread::scope(|scope| {
-            let _alarm = self.alarm();
             let mut seeds = rng.split();
             let clients = Crew::start(
                 scope,
                 crowd.map(|mut client| {
                     let mut rng = seeds.split();
                     move || {
-                        self.work(&mut client, &mut rng);
+                        self.watch(|| self.work(&mut client, &mut rng));
                         client
                     }
                 }),
@@ -238,29 +236,25 @@ impl Cluster<'_> {
                 scope,
                 [{
                     let mut rng = seeds.split();
-                    move || self.race(&mut rng)
+                    move || self.watch(|| self.race(&mut rng))
                 }],
             );
             let agents = Crew::start(
                 scope,
                 (0..AGENT_CALLERS).map(|_| {
                     let mut rng = seeds.split();
-                    move || self.generate(&mut rng)
+                    move || self.watch(|| self.generate(&mut rng))
                 }),
             );
             let readers = Crew::start(
                 scope,
                 (0..READERS).map(|place| {
                     let mut rng = seeds.split();
-                    move || self.read_streams(place, &mut rng)
+                    move || self.watch(|| self.read_streams(place, &mut rng))
                 }),
             );
 
-            let end = Instant::now() + Duration::from_secs(seconds);
-            while Instant::now() < end {
-                self.storm(lives, rng, end.min(Instant::now() + STORM));
-                std::thread::sleep(CALM);
-            }
+            self.watch(|| self.storms(lives, rng, seconds));
             std::thread::sleep(PEACE);
             self.is_over.store(true, Ordering::SeqCst);
             if !(clients.ends() && races.ends() && agents.ends()) {
@@ -299,7 +293,7 @@ fn drill(part: u64, wrong_clock: Option<WrongClock>) {
         weather: Weather::new(),
         awakenings: Mutex::default(),
         wrong_clock,
-        has_failed: AtomicBool::new(false),
+        failure: Failure::default(),
     });
     let config = format!("{CONFIG}{}", generations::CONFIG);
     let member = |name| Member::new(name, &database, &config, &around);

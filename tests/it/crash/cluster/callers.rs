@@ -45,7 +45,6 @@ impl Cluster<'_> {
 
     /// Works until the faults are over, and until every request was answered.
     pub(super) fn work(&self, client: &mut Client, rng: &mut Rng) {
-        let _alarm = self.alarm();
         let mut asked = None;
         loop {
             self.assert_not_failed();
@@ -79,7 +78,6 @@ impl Cluster<'_> {
     /// Sends a request with a key, to one server after the other, until it is answered.
     fn ask(&self, rng: &mut Rng, path: &str, key: &str, body: &Value) -> Reply {
         let body = body.to_string();
-        let _alarm = self.alarm();
         loop {
             self.assert_not_failed();
             let reply = self.open(rng).and_then(|mut wire| {
@@ -97,7 +95,6 @@ impl Cluster<'_> {
 
     /// Lets many callers resume the same execution at once, again and again; returns how often.
     pub(super) fn race(&self, rng: &mut Rng) -> u64 {
-        let _alarm = self.alarm();
         for round in 0.. {
             if self.is_over() {
                 return round;
@@ -112,7 +109,7 @@ impl Cluster<'_> {
                 let racers = (0..RACERS).map(|number| {
                     let (mut rng, path, body) = (rng.split(), &path, &body);
                     let key = format!("{id}-{number}");
-                    scope.spawn(move || self.ask(&mut rng, path, &key, body))
+                    scope.spawn(move || self.watch(|| self.ask(&mut rng, path, &key, body)))
                 });
                 let racers: Vec<_> = racers.collect();
                 racers.into_iter().map(|racer| racer.join().unwrap()).collect()

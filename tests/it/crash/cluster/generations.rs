@@ -24,7 +24,6 @@ const GAPS: &str = "SELECT count(*) - coalesce(max(number), 0), coalesce(min(num
 impl Cluster<'_> {
     /// Calls the agent until the faults are over; returns the generations that were answered.
     pub(super) fn generate(&self, rng: &mut Rng) -> Vec<String> {
-        let _alarm = self.alarm();
         let mut answered = Vec::new();
         while !self.is_over() {
             self.assert_not_failed();

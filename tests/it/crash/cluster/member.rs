@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use super::failure::Failure;
 use super::weather::Weather;
 use crate::crash::ledger;
 use crate::crash::rng::Rng;
@@ -49,8 +49,7 @@ pub(super) struct Surroundings {
     pub(super) awakenings: Mutex<Vec<(usize, usize)>>,
     /// Sets clocks, if some are to be wrong.
     pub(super) wrong_clock: Option<WrongClock>,
-    /// A check has failed: everything has to end.
-    pub(super) has_failed: AtomicBool,
+    pub(super) failure: Failure,
 }
 
 /// A name in the cluster, with one server after the other.
@@ -167,8 +166,7 @@ impl Life<'_> {
     pub(super) fn suffer(&mut self, until: Instant) {
         loop {
             let lull = Instant::now() + between(&mut self.rng, LULL_MS);
-            let has_failed = self.member.around.has_failed.load(Ordering::SeqCst);
-            assert!(!has_failed, "a check has failed");
+            self.member.around.failure.assert_none();
             while Instant::now() < lull.min(until) {
                 if let Some(status) = self.status() {
                     self.member.weather().note("fenced without a fault");

@@ -34,7 +34,6 @@ enum End {
 impl Cluster<'_> {
     /// Reads streams until the faults are over, and then the last one to its end.
     pub(super) fn read_streams(&self, place: usize, rng: &mut Rng) -> Vec<Captured> {
-        let _alarm = self.alarm();
         let mut all = Vec::new();
         while !self.is_over() {
             self.assert_not_failed();
