@@ -67,7 +67,7 @@ pub use self::policy::{Retry, Suspend};
 pub use self::route::{Route, RouteAnswer};
 pub use self::step::Step;
 pub use self::tool::Tool;
-pub(crate) use self::tool::{Checked, Made};
+pub(crate) use self::tool::{Checked, Made, approval_problems};
 
 use crate::config::workflows::suggestion;
 

@@ -66,6 +66,7 @@ use greenroom_actors::domain::schema::Schema;
 use greenroom_actors::{Placement, RetentionRules, RuntimeLimits};
 
 pub(crate) use self::agents::in_scope as agent_scope;
+pub(crate) use self::asked::Assignment;
 pub use self::auth::{AuthConfig, AuthProvider, DefaultAccess, RoutePattern, RouteRule};
 #[cfg(feature = "jwt")]
 pub use self::auth::{JwtConfig, KeySource};
@@ -104,7 +105,7 @@ pub use self::telemetry::{ConfiguredHeader, Exports, TelemetryConfig};
 pub use self::tools::{ToolConfig, ToolKind};
 pub use self::updates::UpdatesConfig;
 
-pub(crate) use self::entry::{duration_problem, milliseconds};
+pub(crate) use self::entry::milliseconds;
 
 use self::models::RuleCall;
 use self::programs::Program;

@@ -7,7 +7,7 @@ mod routes;
 mod tools;
 
 use std::any::TypeId;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -61,6 +61,8 @@ pub struct Greenroom {
     bindings: Vec<Binding>,
     /// Functions that came with steps and capture nothing.
     carried: HashMap<String, TypeId>,
+    /// Names of tools that have problems.
+    refused_tools: BTreeSet<String>,
     problems: Vec<String>,
 }
 
@@ -88,6 +90,7 @@ impl Greenroom {
             state: State::default(),
             bindings: Vec::new(),
             carried: HashMap::new(),
+            refused_tools: BTreeSet::new(),
             problems: Vec::new(),
         }
     }

@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests {
     use greenroom::Greenroom;
-    use greenroom::builder::{Http, Step, Workflow, http};
+    use greenroom::builder::{Http, Route, Step, Workflow, http};
     use greenroom::config::Config;
     use serde_json::json;
 
@@ -75,6 +75,15 @@ mod tests {
         let why = refused(server(&url));
         assert_eq!(why.is_none(), cfg!(feature = "sqlite"), "{why:?}");
         assert!(why.is_none_or(|why| why.contains("without the feature `sqlite`")));
+    }
+
+    #[test]
+    fn a_route_in_rust_to_files_needs_their_pages() {
+        let files = Route::files("/a", concat!(env!("CARGO_MANIFEST_DIR"), "/LICENSE"));
+        let why = refused(server("memory:").route(files));
+        let says = "route /a: static: this program was built without the feature `ui`: it cannot \
+                    serve files; remove the route, or build the program with the feature";
+        assert_eq!(why.as_deref(), (!cfg!(feature = "ui")).then_some(says));
     }
 
     #[test]

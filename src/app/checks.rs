@@ -11,7 +11,7 @@ use super::cluster;
 use super::{Registered, Variables, access, check};
 use crate::config::tools::check_workflows;
 use crate::config::workflows::{StepArguments, named};
-use crate::config::{Config, ConfigProblem, Names, programs, steps};
+use crate::config::{Assignment, Config, ConfigProblem, Names, Spot, programs, steps};
 
 /// Returns the names that Rust code adds.
 pub(crate) fn names(registered: &Registered) -> Names {
@@ -76,14 +76,34 @@ pub(crate) fn warnings(config: &Config, registered: &Registered) -> Vec<ConfigPr
     let agents = registry.agents.values().flat_map(|it| agent::remarks(it));
     warnings.extend(agents.filter(|problem| !problem.is_error()));
     warnings.extend(access::open_answers(config, registered));
+    let plans = || registry.workflows.values();
+    warnings.extend(plans().flat_map(|plan| steps::plain_secrets(plan)));
+    let asked = plans().flat_map(|plan| steps::assignments(plan));
+    let asked = asked.chain(approvals(config, registered));
+    let names = names(registered);
+    warnings.extend(asked.flat_map(|asked| asked.check(&config.auth, &names)));
     warnings
+}
+
+/// Returns who is asked before calls of tools of Rust code.
+fn approvals(config: &Config, registered: &Registered) -> Vec<Assignment> {
+    let coded = config.coded_tools().map(|(name, tool)| (name, tool.approval.as_ref()));
+    let functions = registered.registry.tools.iter();
+    let functions = functions.map(|(name, tool)| (name, tool.approval.as_deref()));
+    let asked = coded.chain(functions).filter_map(|(name, approval)| {
+        let spot = Spot::nowhere(&format!("tool {name}"));
+        let to = approval?.assignees().iter().map(ToString::to_string);
+        Some(Assignment::of(Spot { key: "approval.to".to_owned(), ..spot }, to))
+    });
+    asked.collect()
 }
 
 /// Returns the problems of tools with Rust code on either side.
 fn tools(config: &Config, registered: &Registered, known: [&Names; 2]) -> Vec<ConfigProblem> {
     let coded = || config.coded_tools().map(|(_, tool)| tool);
     let missing = coded().filter_map(|it| it.reference()?.check(known[0], known[1]));
-    let environment = |name: &str| Variables::of(config).found(name);
+    let variables = Variables::of(config);
+    let environment = |name: &str| variables.found(name);
     let secrets = coded().flat_map(steps::tool_secrets);
     let secrets = secrets.filter_map(|secret| secret.check(&environment));
     let workflows = &registered.registry.workflows;

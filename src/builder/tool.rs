@@ -21,7 +21,7 @@ use super::body::{Command, Http};
 use crate::config::tools::{
     CONCURRENCY, MEMORY_BYTES, OUTPUT_BYTES, Parts, in_scope, name_problem, parameters_problem,
 };
-use crate::config::{ConfigProblem, Spot, ToolConfig, ToolKind, duration_problem};
+use crate::config::{ConfigProblem, Spot, ToolConfig, ToolKind};
 use crate::typed::Binding;
 #[cfg(feature = "schemars")]
 use crate::typed::{TypedFunction, tool_function};
@@ -98,6 +98,30 @@ pub(crate) enum Made {
     Function(Box<ToolDefinition>, Option<Binding>),
     /// A tool as a file can have it.
     Configured(Box<ToolConfig>),
+}
+
+/// Returns the problems of the approval of a tool with these parameters, as [`Tool::check`] does.
+pub(crate) fn approval_problems(
+    tool: &str,
+    parameters: Option<&Value>,
+    approval: &Approval,
+) -> Vec<ConfigProblem> {
+    with_parts(tool, parameters, |parts| parts.approval(approval)).1
+}
+
+/// Checks parts of a tool, and returns the problems.
+fn with_parts<T>(
+    tool: &str,
+    parameters: Option<&Value>,
+    check: impl FnOnce(&Parts<'_>) -> T,
+) -> (T, Vec<ConfigProblem>) {
+    let nowhere = Spot::nowhere(&format!("tool {tool}"));
+    let spot = |keys: &[String]| Spot { key: keys.join("."), ..nowhere.clone() };
+    let problems = RefCell::new(Vec::new());
+    let report = |problem| problems.borrow_mut().push(problem);
+    let scope = in_scope(parameters);
+    let checked = check(&Parts { scope: &scope, spot: &spot, report: &report });
+    (checked, problems.into_inner())
 }
 
 impl Tool {
@@ -246,15 +270,11 @@ impl Tool {
     /// Checks it as the reader of `[tools.*]` does.
     pub(crate) fn check(self) -> Checked {
         let name = self.name.clone();
-        let nowhere = Spot::nowhere(&format!("tool {name}"));
-        let spot = |keys: &[String]| Spot { key: keys.join("."), ..nowhere.clone() };
-        let problems = RefCell::new(Vec::new());
-        let report = |problem| problems.borrow_mut().push(problem);
-        let scope = in_scope(self.parameters.as_ref());
-        let parts = Parts { scope: &scope, spot: &spot, report: &report };
-        self.check_keys(&parts);
-        let made = self.compile(&parts);
-        let problems = problems.into_inner();
+        let parameters = self.parameters.clone();
+        let (made, problems) = with_parts(&name, parameters.as_ref(), |parts| {
+            self.check_keys(parts);
+            self.compile(parts)
+        });
         let made = made.filter(|_| !problems.iter().any(ConfigProblem::is_error));
         Checked { name, made, problems }
     }
@@ -278,17 +298,12 @@ impl Tool {
             }
             (None, Kind::Function(..) | Kind::Workflow(_) | Kind::Agent(_)) => {}
         }
-        let duration = |keys: &[&str], duration: Option<Duration>| {
-            let problem = duration.and_then(duration_problem);
-            problem.iter().for_each(|problem| parts.refuse(keys, *problem));
-        };
-        duration(&["timeout"], self.timeout);
+        parts.check_duration(&["timeout"], self.timeout);
         if let Some(calls) = self.concurrency {
             parts.check_bounds("concurrency", calls as u64, &CONCURRENCY);
         }
         if let Some(approval) = &self.approval {
             parts.approval(approval);
-            duration(&["approval", "deadline"], approval.time_limit());
         }
         if let Kind::Command(body) = &self.kind {
             for (key, bytes, bounds) in [

@@ -45,9 +45,18 @@ impl Assignment {
         entry.place.findings.assignments.borrow_mut().push(assignment);
     }
 
+    /// Returns a `to` of Rust code.
+    pub(crate) fn of(spot: Spot, to: impl IntoIterator<Item = String>) -> Self {
+        let entry = |(index, text): (usize, String)| {
+            (Spot { key: format!("{}.{index}", spot.key), ..spot.clone() }, text)
+        };
+        let entries = to.into_iter().enumerate().map(entry).collect();
+        Self { spot, entries }
+    }
+
     /// Returns a warning if no caller can be one of those in the assignment, or else one for each
     /// entry that no caller can be. Entries with templates are not known before they are rendered.
-    pub(super) fn check(&self, auth: &AuthConfig, registered: &Names) -> Vec<ConfigProblem> {
+    pub(crate) fn check(&self, auth: &AuthConfig, registered: &Names) -> Vec<ConfigProblem> {
         let spaced = self.entries.iter().filter_map(|(spot, entry)| spaced(spot, entry)).collect();
         let Some(known) = Known::of(auth, registered) else { return spaced };
         let mut warnings: Vec<ConfigProblem> = spaced;

@@ -25,7 +25,10 @@ pub(super) fn http(section: &Section<'_>) -> Option<HttpBody> {
         .map_or(Some(HttpMethod::Get), |entry| entry.one_of(&HttpMethod::NAMES));
     let url = section.required("url").and_then(|entry| entry.filled_text());
     for (name, entry) in section.named_entries("headers") {
-        warn_of_plain_secret(&name, &entry);
+        let DeValue::String(text) = entry.value else { continue };
+        if let Some(problem) = plain_secret_problem(&name, text) {
+            entry.place.warn(problem);
+        }
     }
     let headers = texts_with_secrets(section, "headers");
     let query = section.named_entries("query").into_iter();
@@ -88,19 +91,17 @@ fn texts_with_secrets(
     texts.into_iter().collect()
 }
 
-/// Warns of a header whose name says that it is a secret and whose value is in the file. The value
-/// is not repeated.
-pub(super) fn warn_of_plain_secret(name: &str, entry: &Entry<'_>) {
+/// Returns the warning about a header whose name says that it is a secret and whose value is in the
+/// definition. The value is not repeated.
+pub(super) fn plain_secret_problem(name: &str, text: &str) -> Option<&'static str> {
     const SECRET: [&str; 6] =
         ["authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token"];
-    let DeValue::String(text) = entry.value else { return };
     let is_secret = SECRET.contains(&name.to_ascii_lowercase().as_str());
-    if is_secret && !text.contains("{{") && names_secret(text).is_none() {
-        entry.place.warn(
-            "looks like a secret in plain text; name an environment variable, as \"secret:NAME\" \
-             or \"Bearer secret:NAME\"",
-        );
-    }
+    let is_plain = is_secret && !text.contains("{{") && names_secret(text).is_none();
+    is_plain.then_some(
+        "looks like a secret in plain text; name an environment variable, as \"secret:NAME\" or \
+         \"Bearer secret:NAME\"",
+    )
 }
 
 /// Returns the problem of a secret as the value of a header.

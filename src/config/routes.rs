@@ -187,7 +187,7 @@ fn agent(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<Route
 
 fn files(section: &Section<'_>, base: &Path, path: Option<&str>) -> Option<RouteTarget> {
     let entry = section.get("static")?;
-    if let Some(refusal) = UI.lacking("serve files") {
+    if let Some(refusal) = without_files() {
         return entry.refuse(refusal);
     }
     let written = entry.filled_text()?;
@@ -201,6 +201,11 @@ fn files(section: &Section<'_>, base: &Path, path: Option<&str>) -> Option<Route
     }
     let expected = expected_at(path.unwrap_or_default());
     entry.refuse(format!("there is no {expected} {written:?} relative to this file"))
+}
+
+/// Returns the refusal of a program that serves no files.
+fn without_files() -> Option<String> {
+    UI.lacking("serve files; remove the route, or build the program with the feature")
 }
 
 /// Returns the target at a place; `None` if there is nothing.

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use greenroom_actors::domain::call::{UnresolvedPart, UnresolvedTemplate};
 use greenroom_actors::domain::plan::{Call, Plan, Step, Work};
 
-use super::calls::header_secret_problem;
+use super::asked::Assignment;
+use super::calls::{header_secret_problem, plain_secret_problem};
 use super::features::PROVIDERS;
 use super::problem::{ConfigProblem, Spot};
 use super::programs::Program;
@@ -71,6 +73,44 @@ pub(crate) fn tool_secrets(tool: &ToolConfig) -> Vec<StepSecret> {
         })
     });
     secrets.collect()
+}
+
+/// Returns warnings about headers of workflows that were built in Rust, whose names say that they are
+/// secrets.
+pub(crate) fn plain_secrets(plan: &Plan) -> Vec<ConfigProblem> {
+    let found = calls(&plan.steps).into_iter().flat_map(|(step, call)| {
+        let headers: &[_] = match call {
+            Call::Http(call) => &call.headers,
+            Call::Command(_) | Call::Function(_) | Call::Tool { .. } => &[],
+        };
+        let warning = |(name, text): &(Arc<str>, UnresolvedTemplate)| {
+            let [UnresolvedPart::Text(written)] = text.0.as_slice() else { return None };
+            let problem = plain_secret_problem(name, written.source())?;
+            Some(spot_in(plan, &place_in(step, &["http", "headers", name])).warning(problem))
+        };
+        headers.iter().filter_map(warning).collect::<Vec<_>>()
+    });
+    found.collect()
+}
+
+/// Returns who is asked by suspensions of a workflow that was built in Rust.
+pub(crate) fn assignments(plan: &Plan) -> Vec<Assignment> {
+    fn of(plan: &Plan, steps: &[Step], found: &mut Vec<Assignment>) {
+        for step in steps {
+            let asking = step.suspend.as_ref().map(|suspend| &suspend.asking);
+            let to = asking.map(|it| (&["suspend", "to"][..], &it.to));
+            let escalate = asking.and_then(|it| it.escalate.as_ref());
+            let escalate = escalate.map(|it| (&["suspend", "escalate", "to"][..], &it.to));
+            found.extend(to.into_iter().chain(escalate).map(|(keys, to)| {
+                let to = to.iter().map(|template| template.source().to_owned());
+                Assignment::of(spot_in(plan, &place_in(step, keys)), to)
+            }));
+            step.work.branches().iter().for_each(|branch| of(plan, &branch.steps, found));
+        }
+    }
+    let mut found = Vec::new();
+    of(plan, &plan.steps, &mut found);
+    found
 }
 
 /// Returns the calls of steps and their compensations, including nested ones, each with its step.

@@ -185,14 +185,14 @@ pub(crate) fn read(
         });
         None
     });
-    let scope = in_scope(parameters.as_ref());
-    let approval = section.get("approval").and_then(|entry| approval::read(&entry, &scope));
     let on_crash = section.get("on_crash").and_then(|entry| entry.one_of(&ON_CRASH));
-    // the other keys cannot be checked without a kind
+    let scope = in_scope(parameters.as_ref());
     let spot_of = |keys: &[String]| deepest(section.place.clone(), section.table, keys).spot();
     let report = |problem| section.place.findings.report(problem);
     let parts = Parts { scope: &scope, spot: &spot_of, report: &report };
     parameters.iter().for_each(|parameters| parts.warn_of_formats(parameters));
+    let approval = section.get("approval").and_then(|entry| approval::read(&entry, &parts));
+    // the other keys cannot be checked without a kind
     let kind = kind_of(kind?, &section, &parts, references);
     section.close();
     Some(ToolConfig {

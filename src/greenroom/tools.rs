@@ -7,7 +7,7 @@ use greenroom_actors::agent::tool::{ToolContext, ToolError};
 use serde_json::Value;
 
 use super::Greenroom;
-use crate::builder::{Checked, Made, Tool};
+use crate::builder::{Checked, Made, Tool, approval_problems};
 use crate::config::ConfigProblem;
 use crate::nearest::nearest;
 #[cfg(feature = "schemars")]
@@ -99,10 +99,18 @@ impl Greenroom {
     /// ```
     #[must_use]
     pub fn approval(mut self, tool: &str, approval: Approval) -> Self {
+        let checked = |parameters| approval_problems(tool, parameters, &approval);
         if let Some(found) = self.registry.tools.get_mut(tool) {
+            let problems = checked(Some(&found.spec.parameters));
             Arc::make_mut(found).approval = Some(Arc::new(approval));
+            self.note(problems);
         } else if let Some(found) = self.config.coded_tool(tool) {
+            let problems = checked(found.parameters.as_ref());
             found.approval = Some(approval);
+            self.note(problems);
+        } else if self.refused_tools.contains(tool) {
+            let problems = checked(None);
+            self.note(problems);
         } else {
             let names = self.registry.tools.keys().map(String::as_str);
             let names = names.chain(self.config.coded_tools().map(|(name, _)| name.as_str()));
@@ -128,13 +136,13 @@ impl Greenroom {
     #[must_use]
     pub fn define_tool(mut self, tool: Tool) -> Self {
         let Checked { name, made, problems } = tool.check();
-        let (errors, warnings): (Vec<_>, _) =
-            problems.into_iter().partition(ConfigProblem::is_error);
-        self.problems.extend(errors.iter().map(ToString::to_string));
-        self.config.warnings.extend(warnings);
+        self.note(problems);
         let is_known = self.registry.tools.contains_key(&name);
         let is_new = match made {
-            None => true,
+            None => {
+                self.refused_tools.insert(name.clone());
+                true
+            }
             Some(Made::Function(tool, binding)) => {
                 self.bindings.extend(binding);
                 let is_coded = self.config.coded_tool(&name).is_some();
@@ -147,6 +155,14 @@ impl Greenroom {
             self.problems.push(format!("tool {name} is registered twice"));
         }
         self
+    }
+
+    /// Keeps errors and warnings about a tool.
+    fn note(&mut self, problems: Vec<ConfigProblem>) {
+        let (errors, warnings): (Vec<_>, _) =
+            problems.into_iter().partition(ConfigProblem::is_error);
+        self.problems.extend(errors.iter().map(ToString::to_string));
+        self.config.warnings.extend(warnings);
     }
 }
 

@@ -29,7 +29,7 @@ pub struct Approval {
     pub(crate) reason: Option<Template>,
     pub(crate) to: Vec<Assignee>,
     pub(crate) deadline: Option<Duration>,
-    pub(crate) on_timeout: OnTimeout,
+    pub(crate) on_timeout: Option<OnTimeout>,
     pub(crate) is_editable: bool,
     pub(crate) remember: Remember,
 }
@@ -124,9 +124,9 @@ impl Approval {
         self
     }
 
-    /// Sets the answer that counts once the deadline has passed.
+    /// Sets the answer that counts once the deadline has passed, which it needs.
     pub fn on_timeout(mut self, on_timeout: OnTimeout) -> Self {
-        self.on_timeout = on_timeout;
+        self.on_timeout = Some(on_timeout);
         self
     }
 
@@ -158,6 +158,11 @@ impl Approval {
     /// Returns the time after which the call is decided without a person.
     pub fn time_limit(&self) -> Option<Duration> {
         self.deadline
+    }
+
+    /// Returns the answer that was set for a passed deadline.
+    pub fn timeout_answer(&self) -> Option<OnTimeout> {
+        self.on_timeout
     }
 
     /// Lets people change the arguments of the call when they approve it.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{
     ConfigProblem, RouteConfig, RouteTarget, Spot, expected_at, exposed, files_at, path_problem,
-    segment_problems,
+    segment_problems, without_files,
 };
 use crate::config::Config;
 
@@ -37,6 +37,10 @@ impl Config {
         let target = match destination {
             Destination::Definition(target) => Some(target),
             Destination::Files(place) => {
+                if let Some(refusal) = without_files() {
+                    problems.push(at("static", &refusal));
+                    return problems;
+                }
                 problems.extend(self.exposed(&place).map(|problem| at("static", problem)));
                 let missing = format!("there is no {} {place:?}", expected_at(&path));
                 let target = files_at(place);

@@ -7,7 +7,7 @@ use greenroom_actors::domain::definition::HttpMethod;
 
 use super::parts::Parts;
 use crate::adapters::tools::secrets::SecretLookup;
-use crate::config::calls::{header_secret_problem, warn_of_plain_secret};
+use crate::config::calls::header_secret_problem;
 use crate::config::entry::Entry;
 use crate::config::section::Section;
 
@@ -40,7 +40,6 @@ fn header(
     entry: &Entry<'_>,
     parts: &Parts<'_>,
 ) -> Option<(Arc<str>, UnresolvedTemplate)> {
-    warn_of_plain_secret(name, entry);
     let Some(written) = entry.text_with_secrets("a template in a string") else {
         parts.check_header_name(name);
         return None;

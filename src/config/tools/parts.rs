@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::time::Duration;
 
 use greenroom_actors::agent::Approval;
 use greenroom_actors::domain::assignment::ASSIGNEES_MAX;
@@ -13,6 +14,8 @@ use greenroom_actors::domain::expression::{CompiledProjection, Expression, Templ
 use greenroom_actors::domain::plan::{Form, compile_command, format_remarks};
 use serde_json::Value;
 
+use crate::config::calls::plain_secret_problem;
+use crate::config::entry::duration_problem;
 use crate::config::problem::{ConfigProblem, Spot};
 use crate::config::secret::names_secret;
 use crate::config::texts::{TextScope, remark_at};
@@ -78,6 +81,9 @@ impl Parts<'_> {
         let value = UnresolvedTemplate::compile(written);
         let value = value.map_err(|error| self.refuse(&keys, error.to_string())).ok();
         self.check_header_name(name);
+        if let Some(problem) = plain_secret_problem(name, written) {
+            (self.report)(self.at(&keys).warning(problem));
+        }
         let value = value?;
         self.remark(&keys, written, Form::Template);
         Some((Arc::from(name.to_ascii_lowercase()), value))
@@ -155,6 +161,13 @@ impl Parts<'_> {
         }
     }
 
+    /// Refuses a duration that is too short or too long.
+    pub(crate) fn check_duration(&self, keys: Keys<'_>, duration: Option<Duration>) {
+        if let Some(problem) = duration.and_then(duration_problem) {
+            self.refuse(keys, problem);
+        }
+    }
+
     /// Checks an approval whose texts compile.
     pub(crate) fn approval(&self, approval: &Approval) {
         if approval.assignees().len() > ASSIGNEES_MAX {
@@ -166,6 +179,13 @@ impl Parts<'_> {
             ("reason", Form::Template, approval.question()),
         ] {
             text.iter().for_each(|text| self.remark(&["approval", key], text, form));
+        }
+        if approval.question() == Some("") {
+            self.refuse(&["approval", "reason"], "must not be empty");
+        }
+        self.check_duration(&["approval", "deadline"], approval.time_limit());
+        if approval.time_limit().is_none() && approval.timeout_answer().is_some() {
+            self.refuse(&["approval", "on_timeout"], "needs a `deadline` beside it");
         }
     }
 

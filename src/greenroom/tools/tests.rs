@@ -1,12 +1,14 @@
 //! Tools of every kind in Rust: equal to those of a file, and refused for the same reasons.
 
+mod approvals;
+
 use std::time::Duration;
 
 use greenroom_actors::agent::{OnCrash, OnTimeout, Remember};
 use serde_json::json;
 
 use super::*;
-use crate::builder::{Agent, Command, Http, Step, Workflow};
+use crate::builder::{Agent, Block, Command, Http, Step, Suspend, Workflow, http};
 use crate::config::{Config, Spot, ToolConfig};
 use crate::greenroom::Problems;
 

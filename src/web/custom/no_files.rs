@@ -1,5 +1,5 @@
-//! Routes of files in a program that was built without the feature `ui`. Its configuration has none:
-//! they are refused when it is read.
+//! Routes of files in a program that was built without the feature `ui`. There are none: those of
+//! a configuration and of Rust code are refused before the start.
 
 use std::path::PathBuf;
 

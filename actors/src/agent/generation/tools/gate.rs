@@ -65,7 +65,7 @@ pub(crate) fn approval_of(
         reason: reason_of(tool, approval, &scope),
         to: approval.to.clone(),
         deadline: approval.deadline,
-        on_timeout: approval.on_timeout,
+        on_timeout: approval.on_timeout.unwrap_or_default(),
         is_editable: approval.is_editable,
         remembered_schema: remembered_schema(tool),
         is_repetition: false,
