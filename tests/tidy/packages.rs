@@ -55,6 +55,48 @@ fn crates_of_the_workspace_are_named_with_their_versions() {
     }
 }
 
+/// Returns the blocks of code of a language in a document.
+fn blocks<'t>(text: &'t str, language: &str) -> Vec<&'t str> {
+    let mut blocks = Vec::new();
+    let mut rest = text;
+    while let Some((_, after)) = rest.split_once("\n```") {
+        let Some((block, further)) = after.split_once("\n```\n") else { break };
+        let (named, code) = block.split_once('\n').unwrap_or_default();
+        if named.split(',').next() == Some(language) {
+            blocks.push(code);
+        }
+        rest = further;
+    }
+    blocks
+}
+
+/// A newcomer copies the dependencies, then the programs.
+#[test]
+fn the_page_names_the_crates_that_its_programs_use() {
+    let page = read("docs/library.md");
+    let manifest: toml::Table = read("Cargo.toml").parse().unwrap();
+    let version = manifest["workspace"]["package"]["rust-version"].as_str().unwrap();
+    assert!(page.contains(&format!("needs Rust {version} or newer")), "{version}");
+    let given = blocks(&page, "toml").into_iter().flat_map(|block| {
+        let table: toml::Table = block.parse().unwrap();
+        table["dependencies"].as_table().unwrap().keys().cloned().collect::<Vec<_>>()
+    });
+    let given: BTreeSet<_> = given.map(|name| name.replace('-', "_")).collect();
+    let programs = blocks(&page, "rust");
+    assert!(programs.len() > 10, "{}", programs.len());
+    for program in programs {
+        let is_mark = |c: char| c.is_whitespace() || "(#[&<".contains(c);
+        for (name, _) in program.split(is_mark).filter_map(|path| path.split_once("::")) {
+            let is_module = ["", "std", "self"].contains(&name)
+                || program.contains(&format!("::{name};"))
+                || program.contains(&format!("::{name}::{{self"));
+            if !is_module && name.chars().all(|c| c.is_ascii_lowercase() || c == '_') {
+                assert!(given.contains(name), "docs/library.md: {name} is in no [dependencies]");
+            }
+        }
+    }
+}
+
 /// Returns the number of packages that a build for Linux needs, tests apart.
 fn weight(options: &[&str]) -> usize {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
