@@ -308,7 +308,8 @@ impl Greenroom {
         if !runs_in_system() {
             return Err(ServeError::OutsideSystem);
         }
-        Ok(Application::build(config, registered).await?)
+        // large, and so kept off the futures of its callers
+        Ok(Box::pin(Application::build(config, registered)).await?)
     }
 
     /// Prepares a test of what is registered and configured, in virtual time and without HTTP; see

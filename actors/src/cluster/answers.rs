@@ -135,7 +135,7 @@ impl Receiver {
                     subject: Some(subject),
                     resume,
                     idempotency,
-                    access,
+                    access: *access,
                     answer,
                 };
                 self.answer(id, command).await

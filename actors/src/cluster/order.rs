@@ -47,7 +47,7 @@ pub(crate) enum OrderedCommand {
         idempotency: Option<IdempotencyRecord>,
         /// Unknown to servers of older versions.
         #[serde(default)]
-        access: AskAccess,
+        access: Box<AskAccess>,
     },
     Cancel(Control),
     AwaitOutcome {
@@ -122,7 +122,7 @@ impl Order {
                 subject: subject.clone(),
                 resume: resume.clone(),
                 idempotency: idempotency.clone(),
-                access: access.clone(),
+                access: Box::new(access.clone()),
             },
             ExecutionCommand::AwaitOutcome { subject, after_seq, .. } => {
                 let (subject, after_seq) = (subject.clone(), *after_seq);

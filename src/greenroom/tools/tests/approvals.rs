@@ -67,7 +67,10 @@ fn an_approval_of_a_refused_tool_is_not_a_mistake_of_its_own() {
     let refused = || Config::parse(DEFINED, "c.toml").map(Greenroom::over).unwrap();
     let refused = || refused().define_tool(Tool::agent("t", "", "clerk"));
     let of_tool = "tool t: description: must not be empty".to_owned();
-    assert_eq!(problems(refused().approval("t", Approval::always())), [of_tool.clone()]);
+    assert_eq!(
+        problems(refused().approval("t", Approval::always())),
+        std::slice::from_ref(&of_tool)
+    );
     assert_eq!(
         problems(refused().approval("t", Approval::always().deadline(Duration::ZERO))),
         [of_tool, "tool t: approval.deadline: must be longer than 0ms".to_owned()]
