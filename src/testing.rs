@@ -38,12 +38,14 @@
 //! # .unwrap();
 //! ```
 
+mod answer;
 mod case;
 pub(crate) mod configured;
 mod crashes;
 pub(crate) mod expectation;
 mod mock;
 mod outside;
+pub(crate) mod planned;
 mod play;
 pub(crate) mod setup;
 mod swap;
@@ -53,11 +55,12 @@ pub use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel
 
 pub use greenroom_actors::domain::status::Status;
 
+pub use self::answer::{AnswerError, Answerer};
 pub use self::case::{Case, Outcome};
 pub use self::configured::{Tested, run_configured};
 pub use self::mock::{Mock, MockCall};
 pub use self::setup::Setup;
-pub use self::world::{AnswerError, World};
+pub use self::world::World;
 
 use crate::app::block_on;
 

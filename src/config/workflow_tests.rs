@@ -8,6 +8,7 @@ use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::domain::status::Status;
 use greenroom_actors::domain::time::Timestamp;
 use serde_json::{Map, Value};
+use toml::de::DeValue;
 
 use super::entry::Entry;
 use super::models::{RuleCall, read_mock};
@@ -77,6 +78,20 @@ pub(crate) struct TestAnswer {
     pub(crate) step: String,
     pub(crate) after: Duration,
     pub(crate) data: Value,
+    /// `None`: the test itself, which may answer everything.
+    pub(crate) by: Option<TestAnswerer>,
+    /// Part of the reason with which it is to be refused.
+    pub(crate) refused: Option<String>,
+}
+
+/// Caller that answers.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct TestAnswerer {
+    /// `None` if unknown.
+    pub(crate) user: Option<String>,
+    pub(crate) roles: Vec<String>,
+    /// True if authentication has established the id.
+    pub(crate) is_verified: bool,
 }
 
 /// Expectations of the end.
@@ -250,8 +265,27 @@ fn read_answer(section: Section<'_>) -> Option<TestAnswer> {
     let step = section.required_text("step");
     let after = section.get("after").and_then(|entry| entry.pause()).unwrap_or_default();
     let data = section.required("data").and_then(|entry| entry.json());
+    let by = section.get("by").and_then(|entry| read_answerer(&entry));
+    let refused = section.get("refused").and_then(|entry| entry.filled_text());
     section.close();
-    Some(TestAnswer { step: step?, after, data: data? })
+    Some(TestAnswer { step: step?, after, data: data?, by, refused })
+}
+
+/// Reads who answers: an id, or a table.
+fn read_answerer(entry: &Entry<'_>) -> Option<TestAnswerer> {
+    if let DeValue::String(_) = entry.value {
+        let user = Some(entry.filled_text()?);
+        return Some(TestAnswerer { user, roles: Vec::new(), is_verified: true });
+    }
+    let DeValue::Table(_) = entry.value else {
+        return entry.refuse("must be the id of a user, or a table with `user` and `roles`");
+    };
+    let section = entry.section()?;
+    let user = section.get("user").and_then(|entry| entry.filled_text());
+    let roles = section.get("roles").and_then(|entry| entry.texts());
+    let is_verified = section.flag("verified", true);
+    section.close();
+    Some(TestAnswerer { user, roles: roles.unwrap_or_default(), is_verified })
 }
 
 fn read_expectation(section: Section<'_>, steps: &[String]) -> TestExpectation {

@@ -10,9 +10,11 @@ use greenroom_actors::ports::model::LanguageModel;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::answer::Answerer;
 use super::crashes;
 use super::expectation::Expectation;
 use super::mock::Mock;
+use super::planned::PlannedAnswer;
 use super::play::{Play, Played};
 use super::setup::{Mocks, Model, read_time};
 use crate::Greenroom;
@@ -64,15 +66,6 @@ pub struct Case {
 
 type Check = dyn Fn(&Outcome) -> Result<(), String> + Send + Sync;
 
-/// An answer that is given some time after it was asked for.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct PlannedAnswer {
-    /// Id or path of the step, or name of the tool.
-    pub(crate) about: String,
-    pub(crate) after: Duration,
-    pub(crate) data: Value,
-}
-
 /// End of a [`Case`]: of its execution, or the point from which on it waits for ever.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -86,6 +79,8 @@ pub struct Outcome {
     /// Ids of the steps that began, in the order of the definition, then of compensations
     /// (`pay:compensate`).
     pub ran: Vec<String>,
+    /// Answers that were refused: what each was about, and the reason.
+    pub refusals: Vec<String>,
     /// Virtual time from its start to its end.
     pub took: Duration,
     /// Number of further runs in which it was killed, each at another point.
@@ -168,15 +163,75 @@ impl Case {
     }
 
     /// Answers a step, named by its id or path, or a call of a tool, some time after it has asked.
-    /// Several answers about the same are given in this order, one to each ask.
+    /// Several answers about the same are given in this order, one to each ask. The test may answer
+    /// everything; [`Self::answer_by`] names who answers. One that is refused, or comes too late, is
+    /// a problem of the case.
     pub fn answer(
-        mut self,
+        self,
         about: impl Into<String>,
         after: Duration,
         data: &(impl Serialize + ?Sized),
     ) -> Self {
+        self.planned(about.into(), after, data, None)
+    }
+
+    /// Answers as [`Self::answer`] does, by a user or a service, who has to be among those who are
+    /// asked.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use greenroom::prelude::*;
+    /// use greenroom::testing::{self, Answerer, Case};
+    /// use serde_json::json;
+    ///
+    /// fn server() -> Greenroom {
+    ///     let asked = Suspend::always().to(["role:lead"]);
+    ///     let approve = Step::map("approve", json!("resumed_by.id")).suspend(asked);
+    ///     Greenroom::new().workflow(Workflow::new("order").step(approve))
+    /// }
+    ///
+    /// let hour = Duration::from_secs(3600);
+    /// testing::run(
+    ///     Case::new("order")
+    ///         .answer_by("ann", "approve", hour, &json!(true))
+    ///         .expect_refusal("others are asked: role:lead")
+    ///         .answer_by(Answerer::new("bob").role("lead"), "approve", 2 * hour, &json!(true))
+    ///         .expect("result == 'bob'")
+    ///         .run(server),
+    /// )
+    /// .unwrap();
+    /// ```
+    pub fn answer_by(
+        self,
+        by: impl Into<Answerer>,
+        about: impl Into<String>,
+        after: Duration,
+        data: &(impl Serialize + ?Sized),
+    ) -> Self {
+        self.planned(about.into(), after, data, Some(by.into()))
+    }
+
+    fn planned(
+        mut self,
+        about: String,
+        after: Duration,
+        data: &(impl Serialize + ?Sized),
+        by: Option<Answerer>,
+    ) -> Self {
         let data = self.json("answer", data);
-        self.answers.push(PlannedAnswer { about: about.into(), after, data });
+        self.answers.push(PlannedAnswer { about, after, data, by, refusal: None });
+        self
+    }
+
+    /// Expects the last answer to be refused with a reason that contains this text: by the check of
+    /// the program, by the rules of the ask, or because its data does not match the schema. What
+    /// asked keeps waiting, and the next answer about it is given to the same ask.
+    pub fn expect_refusal(mut self, part: impl Into<String>) -> Self {
+        match self.answers.last_mut() {
+            Some(answer) => answer.refusal = Some(part.into()),
+            None => self.problems.push("expect_refusal: there is no answer before it".to_owned()),
+        }
         self
     }
 
@@ -261,7 +316,7 @@ impl Case {
     }
 
     /// Runs the case once, and returns also whether it ends as expected. What would leave the
-    /// process, and answers that nothing asks for, are problems nevertheless.
+    /// process, and answers that are not given as planned, are problems nevertheless.
     #[cfg(feature = "cli")]
     pub(crate) async fn observe(
         &self,

@@ -4,12 +4,15 @@ use std::time::{Duration, Instant};
 
 use greenroom_actors::function::StepError;
 
+use super::answer::Answerer;
 use super::case::{Case, Outcome};
 use super::expectation::Expectation;
 use super::mock::Mock;
 use crate::Greenroom;
 use crate::adapters::mock::MockModel;
-use crate::config::workflow_tests::{MockedCall, TestExpectation, TestMocks, WorkflowTest};
+use crate::config::workflow_tests::{
+    MockedCall, TestAnswer, TestAnswerer, TestExpectation, TestMocks, WorkflowTest,
+};
 use crate::greenroom::Problems;
 
 /// Result of a test of a configuration.
@@ -104,9 +107,26 @@ fn case(test: &WorkflowTest) -> Result<Case, Problems> {
         case = case.mock_model(name, std::sync::Arc::new(model));
     }
     for answer in &test.answers {
-        case = case.answer(&answer.step, answer.after, &answer.data);
+        let TestAnswer { step, after, data, by, refused } = answer;
+        case = match by {
+            Some(by) => case.answer_by(answerer(by), step, *after, data),
+            None => case.answer(step, *after, data),
+        };
+        if let Some(part) = refused {
+            case = case.expect_refusal(part);
+        }
     }
     Ok(if test.crash_everywhere { case.crash_everywhere() } else { case })
+}
+
+fn answerer(by: &TestAnswerer) -> Answerer {
+    let TestAnswerer { user, roles, is_verified } = by;
+    let answerer = match user.as_deref() {
+        Some(user) if *is_verified => Answerer::new(user),
+        Some(user) => Answerer::claimed(user),
+        None => Answerer::unknown(),
+    };
+    roles.iter().fold(answerer, |answerer, role| answerer.role(role.as_str()))
 }
 
 fn mock(call: &MockedCall) -> Mock {

@@ -1,6 +1,9 @@
 //! Runs of a case that are killed at each point.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
 
 use super::case::Case;
 use super::expectation::shown;
@@ -12,13 +15,17 @@ use crate::greenroom::Problems;
 /// Problems of killed runs after which no further one is made: the rest is probably the same.
 const PROBLEMS_MAX: usize = 5;
 
+/// A call of a mock, and whether it may be repeated.
+type Call = (MockCall, bool);
+
 /// Calls of one mock with one key.
 #[derive(Debug, Default)]
 struct Effect {
-    attempts: Vec<u32>,
+    inputs: Vec<Arc<Value>>,
     is_repeatable: bool,
 }
 
+/// By name and key.
 type Effects = BTreeMap<(String, String), Effect>;
 
 /// Repeats a case once for each change of the store, killed instead of the next one, and compares
@@ -28,11 +35,10 @@ pub(super) async fn everywhere(
     server: &impl Fn() -> Greenroom,
     plain: &Played,
 ) -> Result<u64, Problems> {
-    let expected = effects(&plain.calls);
     let mut problems = Vec::new();
     for change in 0..plain.changes {
         let found = match case.run_once(server, Some(change)).await {
-            Ok((_, played)) => differences(plain, &expected, &played),
+            Ok((_, played)) => differences(plain, &played),
             Err(Problems(problems)) => problems,
         };
         let place = format!("killed before change {} of {}", change + 1, plain.changes);
@@ -44,18 +50,18 @@ pub(super) async fn everywhere(
     if problems.is_empty() { Ok(plain.changes) } else { Err(Problems(problems)) }
 }
 
-fn effects(calls: &[(MockCall, bool)]) -> Effects {
+fn effects(calls: &[Call]) -> Effects {
     let mut effects = Effects::new();
     for (call, is_repeatable) in calls {
         let effect = effects.entry((call.name.to_string(), call.key.clone())).or_default();
         effect.is_repeatable = *is_repeatable;
-        effect.attempts.push(call.attempt);
+        effect.inputs.push(Arc::clone(&call.input));
     }
     effects
 }
 
 /// Returns how a killed run differs from the plain one.
-fn differences(plain: &Played, expected: &Effects, played: &Played) -> Vec<String> {
+fn differences(plain: &Played, played: &Played) -> Vec<String> {
     let mut differences = Vec::new();
     let (before, after) = (plain.outcome(), played.outcome());
     if before.status != after.status || before.error != after.error {
@@ -69,29 +75,123 @@ fn differences(plain: &Played, expected: &Effects, played: &Played) -> Vec<Strin
             shown(&before.result)
         ));
     }
-    let actual = effects(&played.calls);
+    differences.extend(called_again(&plain.calls, &played.calls));
+    differences
+}
+
+/// Returns the mocks that act more often after a kill than without one.
+fn called_again(plain: &[Call], played: &[Call]) -> Vec<String> {
+    let (expected, actual) = (effects(plain), effects(played));
     let keys = |effects: &Effects, of: &str| effects.keys().filter(|(name, _)| name == of).count();
-    for ((name, key), Effect { attempts, is_repeatable }) in &actual {
-        let usual = expected.get(&(name.clone(), key.clone()));
-        match usual {
+    let mut problems = Vec::new();
+    for ((name, key), Effect { inputs, is_repeatable }) in &actual {
+        match expected.get(&(name.clone(), key.clone())) {
             // a child that a crash has forgotten before it began has another id, and so other keys
-            None if keys(&actual, name) > keys(expected, name) => differences.push(format!(
+            None if keys(&actual, name) > keys(&expected, name) => problems.push(format!(
                 "{name} is called with {} keys, among them {key}, without a crash with {}: one \
                  that recognizes keys acts too often",
                 keys(&actual, name),
-                keys(expected, name)
+                keys(&expected, name)
             )),
+            None if !is_repeatable => {
+                if let Some((before, after)) = repeated(name, inputs, plain, played) {
+                    problems.push(format!(
+                        "{name} is called {after} times, also with the key {key}, without a crash \
+                         {before}: it does not recognize keys, and acts again"
+                    ));
+                }
+            }
             None => {}
-            Some(usual) if !is_repeatable && attempts.len() > usual.attempts.len() => {
-                differences.push(format!(
+            Some(usual) if !is_repeatable && inputs.len() > usual.inputs.len() => {
+                problems.push(format!(
                     "{name} is called {} times with the key {key}, without a crash {}: it does not \
                      recognize keys, and acts again",
-                    attempts.len(),
-                    usual.attempts.len()
+                    inputs.len(),
+                    usual.inputs.len()
                 ));
             }
             Some(_) => {}
         }
     }
-    differences
+    problems
+}
+
+/// Returns how often a mock that does not recognize keys is called before and after a kill, if that is
+/// more often: with one of these inputs, which stay the same where keys do not, or with any.
+fn repeated(
+    name: &str,
+    inputs: &[Arc<Value>],
+    plain: &[Call],
+    played: &[Call],
+) -> Option<(usize, usize)> {
+    let count = |calls: &[Call], input: Option<&Arc<Value>>| {
+        let is_one = |(call, is_repeatable): &&Call| {
+            *call.name == *name && !is_repeatable && input.is_none_or(|input| call.input == *input)
+        };
+        calls.iter().filter(is_one).count()
+    };
+    let counts = |input| (count(plain, input), count(played, input));
+    let of_one = inputs.iter().map(|input| counts(Some(input)));
+    let mut of_one = of_one.filter(|(before, _)| *before > 0);
+    let more = |(before, after): &(usize, usize)| after > before;
+    of_one.find(more).or_else(|| Some(counts(None)).filter(more))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Returns calls of an unrepeatable mock, each with its key and input.
+    fn calls(calls: &[(&str, u32)]) -> Vec<Call> {
+        let call = |(key, input): &(&str, u32)| {
+            let (key, input) = ((*key).to_owned(), Arc::new(json!(input)));
+            (MockCall { name: Arc::from("pay"), key, attempt: 1, input }, false)
+        };
+        calls.iter().map(call).collect()
+    }
+
+    #[test]
+    fn a_call_that_is_made_again_is_found_whatever_its_key() {
+        type Calls = &'static [(&'static str, u32)];
+        let again = |text: &str| {
+            format!("pay is called {text}: it does not recognize keys, and acts again")
+        };
+        let rows: [(Calls, Calls, Vec<String>); 7] = [
+            (&[("a", 1)], &[("a", 1)], vec![]),
+            // another key and no more: a child that was forgotten before it began
+            (&[("a", 1), ("b", 2)], &[("a", 1), ("c", 2)], vec![]),
+            (&[("a", 1), ("a", 1)], &[("b", 1), ("b", 1)], vec![]),
+            (
+                &[("a", 1)],
+                &[("a", 1), ("a", 1)],
+                vec![again("2 times with the key a, without a crash 1")],
+            ),
+            // one call was made under its key and again under another, a second one never
+            (
+                &[("a", 1), ("b", 2)],
+                &[("a", 1), ("c", 1)],
+                vec![again("2 times, also with the key c, without a crash 1")],
+            ),
+            (
+                &[("a", 1)],
+                &[("b", 1), ("b", 1)],
+                vec![again("2 times, also with the key b, without a crash 1")],
+            ),
+            (
+                &[("a", 1)],
+                &[("b", 2), ("b", 3)],
+                vec![again("2 times, also with the key b, without a crash 1")],
+            ),
+        ];
+        for (plain, played, expected) in rows {
+            assert_eq!(called_again(&calls(plain), &calls(played)), expected, "{played:?}");
+        }
+        let more = called_again(&calls(&[("a", 1)]), &calls(&[("a", 1), ("b", 1)]));
+        assert!(more[0].contains("with 2 keys, among them b"), "{more:?}");
+        let mut repeatable = calls(&[("b", 1), ("b", 1)]);
+        repeatable.iter_mut().for_each(|(_, is_repeatable)| *is_repeatable = true);
+        assert_eq!(called_again(&calls(&[("a", 1)]), &repeatable), [""; 0]);
+    }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use greenroom_actors::agent::tool::{ToolContext, ToolError, ToolFunction};
+use greenroom_actors::domain::failure::{AttemptFailure, ErrorClass, ErrorKind};
 use greenroom_actors::function::{StepContext, StepError, StepFunction, StepOutcome};
 use serde::Serialize;
 use serde_json::Value;
@@ -44,7 +45,8 @@ impl Mock {
         Self::with(move |_| output.clone())
     }
 
-    /// Fails each attempt.
+    /// Fails each attempt. A terminal error, its kind and its delay are those of the step, or of the
+    /// tool, that the mock stands for.
     pub fn failure(error: impl Into<StepError>) -> Self {
         let error = error.into();
         Self::with(move |_| Err(error.clone()))
@@ -138,9 +140,17 @@ impl Mock {
             let call =
                 MockCall { name: Arc::clone(&name), key, attempt, input: Arc::new(arguments) };
             let answer = mock.clone().call(call);
-            async move { answer.await.map_err(|error| ToolError::new(error.message())) }.boxed()
+            async move { answer.await.map_err(failure_of_tool) }.boxed()
         })
     }
+}
+
+/// Returns the failure of a tool: the error's name of its kind and its delay, and that it is terminal,
+/// are kept.
+fn failure_of_tool(error: StepError) -> ToolError {
+    let failure = AttemptFailure::from(error);
+    let class = failure.class.map(|class| ErrorClass { kind: ErrorKind::Tool, ..class });
+    ToolError::Failed(AttemptFailure { class, ..failure })
 }
 
 impl std::fmt::Debug for Mock {

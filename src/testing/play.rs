@@ -17,8 +17,10 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-use super::case::{Case, EXECUTION, Outcome, PlannedAnswer};
+use super::answer::AnswerError;
+use super::case::{Case, EXECUTION, Outcome};
 use super::mock::MockCall;
+use super::planned::{Pending, PlannedAnswer};
 use super::world::{World, is_about, name_of};
 use crate::greenroom::Problems;
 
@@ -31,8 +33,10 @@ pub(super) struct Played {
     pub(super) state: ExecutionState,
     /// Steps that wait for answers that nothing gives.
     pub(super) waiting: Vec<String>,
-    /// Answers that nothing asked for.
-    pub(super) unasked: Vec<String>,
+    /// Differences between the planned answers and those that were given.
+    pub(super) misgiven: Vec<String>,
+    /// Answers that were refused, with the reasons.
+    pub(super) refusals: Vec<String>,
     /// Calls that would have left the process.
     pub(super) refused: Vec<String>,
     pub(super) took: Duration,
@@ -50,17 +54,16 @@ impl Played {
             result: state.result.as_deref().cloned().unwrap_or_default(),
             error: state.error.as_ref().map(|failure| failure.message.to_string()),
             ran: self.ran(),
+            refusals: self.refusals.clone(),
             took: self.took,
             kills: 0,
         }
     }
 
     /// Returns what is wrong with the case itself: what would have left the process, and answers
-    /// that nothing asked for.
+    /// that were not given as planned.
     pub(super) fn mistakes(&self) -> Vec<String> {
-        let unasked =
-            self.unasked.iter().map(|about| format!("{about} never asked for its answer"));
-        self.refused.iter().cloned().chain(unasked).collect()
+        self.refused.iter().chain(&self.misgiven).cloned().collect()
     }
 
     /// Returns the ids of the steps that began, and names of compensations, without repetition.
@@ -102,22 +105,6 @@ pub(super) struct Play<'c> {
     answers: Vec<Pending<'c>>,
 }
 
-/// A planned answer, and the ask that it is for once that is open.
-struct Pending<'c> {
-    planned: &'c PlannedAnswer,
-    ask: Option<Ask>,
-    is_given: bool,
-}
-
-impl Pending<'_> {
-    /// Returns the time of the answer; `None` before it is asked for, and afterwards.
-    fn due(&self) -> Option<Timestamp> {
-        let ask = self.ask.as_ref().filter(|_| !self.is_given)?;
-        let after = u64::try_from(self.planned.after.as_millis()).unwrap_or(u64::MAX);
-        Some(ask.opened_at.plus_ms(after))
-    }
-}
-
 /// End of a run.
 enum Rest {
     Ended(Box<ExecutionState>),
@@ -133,8 +120,7 @@ impl<'c> Play<'c> {
         if let Some(admitted) = kill_after {
             world.store().admit_changes(before.saturating_add(admitted));
         }
-        let pending = |planned| Pending { planned, ask: None, is_given: false };
-        let answers = case.answers.iter().map(pending).collect();
+        let answers = case.answers.iter().map(Pending::new).collect();
         Self { case, world, changes, before, is_started: false, answers }
     }
 
@@ -170,10 +156,10 @@ impl<'c> Play<'c> {
         loop {
             self.changes.borrow_and_update();
             let state = self.state().await?;
+            let open = self.open_asks().await?;
             if state.status.is_terminal() {
                 return Ok(Rest::Ended(Box::new(state)));
             }
-            let open = self.open_asks().await?;
             let pause = match self.next_due() {
                 Some((at, Duration::ZERO)) => {
                     self.give(at).await?;
@@ -228,22 +214,19 @@ impl<'c> Play<'c> {
     /// Returns the open asks, and assigns the planned answers to them in their order.
     async fn open_asks(&mut self) -> Result<Vec<Ask>, String> {
         let open = self.world.open_asks().await.map_err(|error| error.to_string())?;
-        for answer in self.answers.iter_mut().filter(|answer| !answer.is_given) {
-            let closed = answer.ask.as_ref().filter(|ask| !open.iter().any(|it| it.id == ask.id));
-            if let Some(ask) = closed {
-                // a crash may have hidden that the answer was taken, or replaced the ask by another
-                answer.is_given = self.world.is_answered(&ask.id).await;
-                answer.ask = answer.ask.take().filter(|_| answer.is_given);
+        for answer in &mut self.answers {
+            if let Some(ask) = answer.ask().filter(|ask| !open.iter().any(|it| it.id == ask.id)) {
+                let state = self.world.state_of(&ask.id).await;
+                answer.closed(state);
             }
         }
         for ask in &open {
-            let is_assigned = |it: &Pending<'_>| it.ask.as_ref().is_some_and(|it| it.id == ask.id);
-            if self.answers.iter().any(is_assigned) {
+            if self.answers.iter().any(|it| it.is_for(&ask.id)) {
                 continue;
             }
-            let mut free = self.answers.iter_mut().filter(|it| it.ask.is_none());
+            let mut free = self.answers.iter_mut().filter(|it| it.is_free());
             if let Some(answer) = free.find(|it| is_about(ask, &it.planned.about)) {
-                answer.ask = Some(ask.clone());
+                answer.assign(ask.clone());
             }
         }
         Ok(open)
@@ -258,14 +241,16 @@ impl<'c> Play<'c> {
     }
 
     async fn give(&mut self, at: usize) -> Result<(), String> {
-        let Some(Pending { planned, ask: Some(ask), is_given }) = self.answers.get_mut(at) else {
-            return Ok(());
-        };
-        let answered = self.world.answer_ask(ask.clone(), planned.data.clone()).await;
-        *is_given = true;
-        answered.map_err(|refusal| {
-            format!("answer {} ({}) is refused: {refusal}", at + 1, planned.about)
-        })
+        let Some(answer) = self.answers.get_mut(at) else { return Ok(()) };
+        let Some(ask) = answer.ask().cloned() else { return Ok(()) };
+        let PlannedAnswer { about, data, by, .. } = answer.planned;
+        match self.world.answer_ask(ask, data.clone(), by.as_ref()).await {
+            Err(AnswerError::Failed(why)) => {
+                return Err(format!("answer {} ({about}) is not given: {why}", at + 1));
+            }
+            answered => answer.given(answered),
+        }
+        Ok(())
     }
 
     /// Returns true if only an answer can continue it: no deadline ends the wait, nothing in it sleeps,
@@ -297,12 +282,13 @@ impl<'c> Play<'c> {
         };
         let end = state.ended_at.unwrap_or_else(|| self.world.now());
         let took = Duration::from_millis(end.ms_since(state.header.created_at));
-        let unasked = self.answers.iter().filter(|answer| answer.ask.is_none());
+        let answers = || self.answers.iter().zip(1..);
         let mocks = self.case.mocks.all();
         Played {
             took,
             waiting,
-            unasked: unasked.map(|answer| answer.planned.about.clone()).collect(),
+            misgiven: answers().filter_map(|(answer, number)| answer.problem(number)).collect(),
+            refusals: answers().filter_map(|(answer, _)| answer.refusal()).collect(),
             refused: self.world.refused(),
             calls: mocks
                 .flat_map(|(_, mock)| {

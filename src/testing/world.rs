@@ -14,6 +14,7 @@ use greenroom_actors::visibility::Visibility;
 use greenroom_actors::{Runtime, RuntimePorts};
 use serde::Serialize;
 
+use super::answer::{AnswerError, Answerer};
 use super::setup::Blueprint;
 use crate::app::runs_in_system;
 use crate::greenroom::Problems;
@@ -32,11 +33,6 @@ pub struct World {
     clock: Arc<TestClock>,
     blueprint: Blueprint,
 }
-
-/// Reason why an ask could not be answered.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct AnswerError(String);
 
 impl World {
     pub(super) async fn launch(blueprint: Blueprint) -> Result<Self, Problems> {
@@ -124,47 +120,88 @@ impl World {
     }
 
     /// Answers the open ask of a step, named by its id or its path, in any execution, or of a call of
-    /// a tool, by the tool's name. Returns when that is durable.
+    /// a tool, by the tool's name. Returns when that is durable. The test may answer everything.
     pub async fn answer(
         &self,
         about: &str,
         data: &(impl Serialize + ?Sized),
     ) -> Result<(), AnswerError> {
-        let data = serde_json::to_value(data).map_err(|error| AnswerError(error.to_string()))?;
+        self.answer_for(None, about, data).await
+    }
+
+    /// Answers as [`Self::answer`] does, by a user or a service, who has to be among those who are
+    /// asked. The step has the id as `resumed_by`.
+    ///
+    /// ```
+    /// use greenroom::prelude::*;
+    /// use greenroom::testing::{self, Answerer, AnswerError};
+    /// use serde_json::{Value, json};
+    ///
+    /// let asked = Suspend::always().to(["role:lead"]);
+    /// let approve = Step::map("approve", json!("resumed_by.id")).suspend(asked);
+    /// let server = Greenroom::new().workflow(Workflow::new("order").step(approve));
+    /// testing::run(async {
+    ///     let world = server.test().launch().await?;
+    ///     let run = world.start("order", &Value::Null).await?;
+    ///     run.settled().await?;
+    ///     let refused = world.answer_by("ann", "approve", &json!(true)).await;
+    ///     assert!(matches!(refused, Err(AnswerError::NotAsked { .. })));
+    ///     world.answer_by(Answerer::new("bob").role("lead"), "approve", &json!(true)).await?;
+    ///     assert_eq!(run.result().await?, "bob");
+    ///     Ok::<_, Box<dyn std::error::Error>>(())
+    /// })
+    /// # .unwrap();
+    /// ```
+    pub async fn answer_by(
+        &self,
+        by: impl Into<Answerer>,
+        about: &str,
+        data: &(impl Serialize + ?Sized),
+    ) -> Result<(), AnswerError> {
+        self.answer_for(Some(&by.into()), about, data).await
+    }
+
+    async fn answer_for(
+        &self,
+        by: Option<&Answerer>,
+        about: &str,
+        data: &(impl Serialize + ?Sized),
+    ) -> Result<(), AnswerError> {
+        let data = serde_json::to_value(data);
+        let data = data.map_err(|error| AnswerError::InvalidData(error.to_string()))?;
         let open = self.open_asks().await?;
-        let found = open.iter().find(|ask| is_about(ask, about)).cloned();
-        let Some(ask) = found else {
-            let waiting = open.iter().map(name_of).collect::<Vec<_>>();
-            let waiting = match waiting.is_empty() {
-                true => "nothing does".to_owned(),
-                false => format!("{} does", waiting.join(", ")),
-            };
-            return Err(AnswerError(format!("{about} waits for no answer; {waiting}")));
-        };
-        self.answer_ask(ask, data).await
+        match open.iter().find(|ask| is_about(ask, about)) {
+            Some(ask) => self.answer_ask(ask.clone(), data, by).await,
+            None => {
+                let waiting = open.iter().map(name_of).collect();
+                Err(AnswerError::NotWaiting { about: about.to_owned(), waiting })
+            }
+        }
     }
 
     pub(super) async fn answer_ask(
         &self,
         ask: Ask,
         data: serde_json::Value,
+        by: Option<&Answerer>,
     ) -> Result<(), AnswerError> {
-        let access = AskAccess { answerer: None, is_forced: false, revision: None };
-        let answer = AnswerAsk { data, by: None, access, idempotency: None };
-        let answered = self.runtime().answer_ask(ask, answer).await;
-        answered.map(drop).map_err(|error| AnswerError(error.to_string()))
+        let access = AskAccess { answerer: by.map(Answerer::caller), ..AskAccess::default() };
+        let by = by.and_then(Answerer::principal);
+        let answer = AnswerAsk { data, by, access, idempotency: None };
+        self.runtime().answer_ask(ask, answer).await?;
+        Ok(())
     }
 
     pub(super) async fn open_asks(&self) -> Result<Vec<Ask>, AnswerError> {
         let filter = AskFilter { is_open: true, ..AskFilter::default() };
         let page = self.runtime().inbox(&filter, None, ASKS_MAX).await;
-        page.map(|page| page.asks).map_err(|error| AnswerError(error.to_string()))
+        page.map(|page| page.asks).map_err(|error| AnswerError::Failed(error.to_string()))
     }
 
-    /// Returns true if an ask of before has been answered, or has passed its deadline.
-    pub(super) async fn is_answered(&self, id: &str) -> bool {
+    /// Returns the state of an ask of before, if it is known.
+    pub(super) async fn state_of(&self, id: &str) -> Option<AskState> {
         let found = self.runtime().find_ask(id, &Visibility::Everything).await;
-        found.is_ok_and(|ask| matches!(ask.state, AskState::Answered | AskState::Expired))
+        found.ok().map(|ask| ask.state)
     }
 
     /// Returns what would have left the process and is not mocked, in words.

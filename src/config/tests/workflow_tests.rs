@@ -6,6 +6,7 @@ use greenroom_actors::domain::status::Status;
 
 use super::problems_of;
 use crate::config::Config;
+use crate::config::workflow_tests::TestAnswerer;
 
 /// A configuration whose workflow `w` has a test with these keys.
 fn text(keys: &str) -> String {
@@ -21,7 +22,9 @@ fn a_test_is_read_whole() {
                 mocks.pay = { output = 1, fail = 'no', times = 2, delay = '3s', repeatable = false }\n\
                 mocks.models.m = { rules = [{ reply = 'hi' }] }\n\
                 mocks.workflows.other.x = { fail = 'never' }\n\
-                answers = [{ step = 'pay', after = '1h', data = true }]\n\
+                answers = [{ step = 'pay', after = '1h', data = true, by = 'bo' }, \
+                { step = 'pay', data = 1, by = { user = 'al', roles = ['lead'], verified = false }, \
+                refused = 'no' }]\n\
                 expect = { status = 'error', result = 'steps.pay == 1', error = 'no', \
                 ran = ['pay'], took = '2h' }\ncrash_everywhere = true";
     let config = Config::parse(&text(keys), "c.toml").unwrap();
@@ -35,6 +38,13 @@ fn a_test_is_read_whole() {
     assert_eq!(test.mocks.steps["other"]["x"].fail.as_deref(), Some("never"));
     assert_eq!(test.mocks.models["m"].rules.len(), 1);
     assert_eq!(test.answers[0].after, Duration::from_secs(3600));
+    let by = |user: &str, roles: &[&str], is_verified| {
+        let roles = roles.iter().map(|role| (*role).to_owned()).collect();
+        Some(TestAnswerer { user: Some(user.to_owned()), roles, is_verified })
+    };
+    assert_eq!((&test.answers[0].by, &test.answers[0].refused), (&by("bo", &[], true), &None));
+    assert_eq!(test.answers[1].by, by("al", &["lead"], false));
+    assert_eq!(test.answers[1].refused.as_deref(), Some("no"));
     assert_eq!(test.expect.status, Some(Status::Error));
     assert_eq!(test.expect.took, Some(Duration::from_secs(7200)));
 }
@@ -67,6 +77,12 @@ fn mistakes_have_a_place_and_a_suggestion() {
         ("mocks.pay = { fail = 'no', times = 2 }", "needs an `output` beside it"),
         ("mocks.pay = { output = 1, time = 2 }", "unknown key"),
         ("answers = [{ step = 'pay' }]", "key `data` is missing"),
+        (
+            "answers = [{ step = 'pay', data = 1, by = 7 }]",
+            "answers[0].by: must be the id of a user",
+        ),
+        ("answers = [{ step = 'pay', data = 1, by = { usr = 'bo' } }]", "did you mean user?"),
+        ("answers = [{ step = 'pay', data = 1, refused = '' }]", "refused: must not be empty"),
         ("expect = { ran = ['pya'] }", "did you mean pay?"),
         ("expect = { status = 'failed' }", "expect.status: "),
         ("expect = { result = 'reslt == 1' }", "did you mean result?"),
