@@ -32,6 +32,7 @@ mod restore;
 mod resume;
 mod reversal;
 mod rows;
+mod shared_child;
 mod snapshot;
 mod start;
 mod stop;

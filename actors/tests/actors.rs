@@ -117,6 +117,8 @@ mod subscribers;
 mod tools;
 #[path = "actors/traces.rs"]
 mod traces;
+#[path = "actors/undoing.rs"]
+mod undoing;
 #[path = "actors/watchdog.rs"]
 mod watchdog;
 #[path = "actors/workflows.rs"]

@@ -22,6 +22,7 @@ mod simulator {
     mod compensations;
     mod definitions;
     mod dice;
+    mod due;
     mod forward;
     #[path = "../../domain/tests/machine/law.rs"]
     mod law;

@@ -113,7 +113,8 @@ pub struct ErrorClass {
     /// Name that the failing function gave: `error.kind` of expressions in place of the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<ErrorName>,
-    /// True if the failing function ruled out further attempts.
+    /// True if further attempts are ruled out: by the failing function, by that of a child, or
+    /// because a child cannot be reversed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_terminal: bool,
 }
@@ -127,9 +128,10 @@ impl ErrorClass {
         Self { status: Some(status), ..Self::of(ErrorKind::Http) }
     }
 
-    /// Returns true if no policy retries the failure: terminal ones, and exceeded budgets.
+    /// Returns true if no policy retries the failure: a function ruled it out, or a budget was
+    /// exceeded. If that was in a child, `retry.on` of the parent can ask for another one.
     pub fn is_never_retried(self) -> bool {
-        self.is_terminal || self.kind == ErrorKind::Cost
+        self.kind == ErrorKind::Cost || self.is_terminal && self.kind != ErrorKind::Workflow
     }
 
     /// Returns the kind of expressions: the given name, or that of the kind.
@@ -137,10 +139,12 @@ impl ErrorClass {
         self.name.as_ref().map_or(self.kind.as_str(), ErrorName::as_str)
     }
 
-    /// Returns true if a retry would fail in the same way: a status 4xx except those that may
-    /// change with time (408 timeout, 409 conflict, 425 too early, 429 too many requests).
+    /// Returns true if a policy without `on` does not retry the failure, because another attempt would
+    /// fail in the same way: further attempts are ruled out, or the status is 4xx, except those that
+    /// may change with time (408 timeout, 409 conflict, 425 too early, 429 too many requests).
     pub fn is_final(self) -> bool {
         match self.status {
+            _ if self.is_terminal => true,
             Some(408 | 409 | 425 | 429) | None => false,
             Some(status) => (400..500).contains(&status),
         }

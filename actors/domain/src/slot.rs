@@ -4,6 +4,7 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
+use crate::hash::long_hash;
 use crate::ids::ExecutionId;
 
 /// Number of slots. Ids imply their slots, so it never changes.
@@ -83,6 +84,15 @@ pub fn execution_id(uuid: &str, slot: Option<Slot>) -> ExecutionId {
         Some(slot) => format!("{rest}{CELL}{slot}"),
         None => [rest, CELL, own].concat(),
     })
+}
+
+/// Returns the id of an execution that follows from the parts: the same parts give the same id. It is
+/// a UUID of version 8, whose bits are free.
+pub fn derived_execution_id(parts: &[&str], slot: Slot) -> ExecutionId {
+    let hash = long_hash(parts);
+    let (head, third, fourth) = (&hash[..8], &hash[13..16], &hash[17..20]);
+    let uuid = format!("{head}-{}-8{third}-8{fourth}-{}", &hash[8..12], &hash[20..]);
+    execution_id(&uuid, Some(slot))
 }
 
 /// Returns true for a UUID with hyphens and lower-case digits.

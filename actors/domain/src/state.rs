@@ -29,7 +29,7 @@ use crate::time::Timestamp;
 use crate::usage::Usage;
 
 pub use apply::Misplaced;
-pub use compensating::{BegunCompensation, Compensating, is_compensable};
+pub use compensating::{BegunCompensation, Compensating};
 pub use lanes::Lanes;
 pub use node::{Child, Node, Phase, Resumed, Sequence, Settled, Wait};
 pub(crate) use view::{errors_of, suspension_id};
@@ -71,7 +71,8 @@ pub struct State {
     /// Estimated memory of the execution in bytes; it only grows.
     #[serde(default)]
     pub memory: u64,
-    /// Number of applied facts; gives the order in which nodes ended.
+    /// Number of applied facts, counted from the newest end of a copied node; gives the order in which
+    /// nodes ended.
     pub facts_applied: u64,
     /// Tokens used by the agent steps of this execution, without those of its children.
     #[serde(default, skip_serializing_if = "Option::is_none")]

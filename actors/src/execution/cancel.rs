@@ -95,19 +95,30 @@ impl ExecutionActor {
         let reason = parents_reason.map_or_else(|| UNNEEDED.into(), reason_of_child);
         // Of a parent that failed, or continues without it, nothing else would undo its part.
         let compensate = parents_reason.is_none();
-        self.decide(
-            Command::Cancel { reason, by: None, compensate },
-            ctx,
-            |actor, decision, ctx| match decision {
-                Ok(Decision::Recorded(batch)) => actor.record(batch, AppendExtras::default(), ctx),
-                Ok(Decision::Forward { .. } | Decision::Admit { .. } | Decision::Check { .. })
-                | Err(NotRecorded::Refused(_) | NotRecorded::NotPassed(_)) => {
-                    actor.forget_timer(TimerKey::Abandoned);
-                }
-                // the timer fires again
-                Err(NotRecorded::Dropped(_)) => {}
-            },
-        );
+        let command = Command::Cancel { reason: Arc::clone(&reason), by: None, compensate };
+        self.decide(command, ctx, move |actor, decision, ctx| match decision {
+            Ok(Decision::Recorded(batch)) => actor.record(batch, AppendExtras::default(), ctx),
+            Ok(Decision::Forward { .. } | Decision::Admit { .. } | Decision::Check { .. })
+            | Err(NotRecorded::Refused(_) | NotRecorded::NotPassed(_)) => {
+                actor.cancelled_too_late(&reason, compensate, ctx);
+            }
+            // the timer fires again
+            Err(NotRecorded::Dropped(_)) => {}
+        });
+    }
+
+    /// Undoes what has completed in the moment in which it was abandoned, by the rule of a cancel.
+    fn cancelled_too_late(&mut self, reason: &str, compensate: bool, ctx: &mut Context<Self>) {
+        let is_to_undo = self.life.as_ref().is_some_and(|life| {
+            let plan = life.machine.plan();
+            (compensate || plan.definition.compensate_on_cancel)
+                && life.machine.state().is_reversible(plan)
+        });
+        if is_to_undo {
+            self.reverse_itself(reason, ctx);
+        } else {
+            self.forget_timer(TimerKey::Abandoned);
+        }
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn report_of(machine: &Machine) -> ChildReport {
         (Some(end), _) => match &end.outcome {
             Outcome::Completed { result } => ChildStatus::Completed {
                 result: Arc::clone(result),
-                compensable: state.is_compensable(machine.plan()),
+                compensable: state.is_reversible(machine.plan()),
             },
             Outcome::Failed { error, class, .. } => {
                 ChildStatus::Failed { error: Arc::clone(error), class: *class }
@@ -57,7 +57,9 @@ pub(crate) fn report_of(machine: &Machine) -> ChildReport {
             ChildStatus::Running
         }
     };
-    ChildReport { child: state.id.clone(), seq: state.last_seq(), status }
+    let (child, parent) = (state.id.clone(), state.start.parent.clone());
+    let abandoned = state.abandoned_children(machine.plan());
+    ChildReport { child, parent, seq: state.last_seq(), status, abandoned }
 }
 
 impl ExecutionActor {
@@ -138,7 +140,7 @@ impl ExecutionActor {
         self.shared.deliver(call.child.clone(), ExecutionCommand::Report { answer });
         let path = Arc::clone(path);
         self.background_query(reply, ctx, move |actor, report, ctx| match report {
-            Ok(Ok(report)) => actor.on_child_report(path, report, ctx),
+            Ok(Ok(report)) => actor.take_report(&path, attempt, report, ctx),
             Ok(Err(DescribeError::NotFound)) => actor.start_child(&path, attempt, &call, ctx),
             Ok(Err(DescribeError::Unavailable(_))) | Err(_) => {
                 actor.retry_child_later(&path, attempt, ctx);
@@ -159,6 +161,20 @@ impl ExecutionActor {
 
     /// Starts a child whose start is recorded, unless its attempt has ended in the meantime.
     pub(super) fn start_child(
+        &mut self,
+        path: &StepPath,
+        attempt: u32,
+        call: &ChildCall,
+        ctx: &mut Context<Self>,
+    ) {
+        if call.earlier.is_empty() {
+            self.start_now(path, attempt, call, ctx);
+        } else {
+            self.start_after_earlier(path, attempt, call, ctx);
+        }
+    }
+
+    pub(super) fn start_now(
         &mut self,
         path: &StepPath,
         attempt: u32,
@@ -248,15 +264,10 @@ impl ExecutionActor {
         (plan, start): (&Arc<Plan>, Box<Start>),
         ctx: &mut Context<Self>,
     ) {
-        let (answer, reply) = oneshot::channel();
-        // Claimed above the limit: its parent is in memory and runs.
-        let claim = self.shared.memory.claim_anyway(footprint::of_start(&start));
-        let answer = StartAnswer::Parent(answer);
-        let start = StartCommand::internal(Arc::clone(plan), start, claim, answer);
-        self.shared.deliver(call.child.clone(), ExecutionCommand::Start(Box::new(start)));
+        let reply = self.deliver_start(call.child.clone(), plan, start);
         let path = Arc::clone(path);
         self.background_query(reply, ctx, move |actor, report, ctx| match report {
-            Ok(Ok(report)) => actor.on_child_report(path, report, ctx),
+            Ok(Ok(report)) => actor.take_report(&path, attempt, report, ctx),
             Ok(Err(StartError::Unavailable(_))) | Err(_) => {
                 actor.retry_child_later(&path, attempt, ctx);
             }
@@ -265,6 +276,22 @@ impl ExecutionActor {
                 actor.fail_attempt(&path, attempt, failure, ctx);
             }
         });
+    }
+
+    /// Sends the start of an execution that belongs to the family of this one.
+    pub(super) fn deliver_start(
+        &self,
+        id: ExecutionId,
+        plan: &Arc<Plan>,
+        start: Box<Start>,
+    ) -> oneshot::Receiver<Result<ChildReport, StartError>> {
+        let (answer, reply) = oneshot::channel();
+        // Claimed above the limit: this one is in memory.
+        let claim = self.shared.memory.claim_anyway(footprint::of_start(&start));
+        let answer = StartAnswer::Parent(answer);
+        let start = StartCommand::internal(Arc::clone(plan), start, claim, answer);
+        self.shared.deliver(id, ExecutionCommand::Start(Box::new(start)));
+        reply
     }
 
     pub(super) fn child_start(

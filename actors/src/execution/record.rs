@@ -226,7 +226,9 @@ impl LiveExecution {
                 due,
             }));
         }
-        if self.machine.state().end.is_some() {
+        let state = self.machine.state();
+        // One that completes after it was abandoned still has to undo that.
+        if state.end.is_some() && !state.is_reversible(self.machine.plan()) {
             let execution = self.header.id.clone();
             changes.push(TimerChange::Disarm { execution, key: TimerKey::Abandoned });
         }

@@ -10,7 +10,8 @@ use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{ChildCall, Machine, Reversed};
 use crate::execution::ExecutionActor;
 use crate::execution::restore::{Restored, restore};
-use crate::requests::Unavailable;
+use crate::ports::store::TimerKey;
+use crate::requests::{StartError, Unavailable};
 
 impl ExecutionActor {
     /// Starts a reversal whose start is recorded. The reversed execution has ended, so its record is
@@ -71,7 +72,7 @@ impl ExecutionActor {
         let reversal = original.reversal(Arc::clone(&reversed.cause)).ok_or_else(|| {
             impossible(format!("execution {id} cannot be reversed: it has not completed"))
         })?;
-        if !original.state().is_compensable(original.plan()) {
+        if !original.state().is_reversible(original.plan()) {
             return Err(impossible(format!(
                 "execution {id} cannot be reversed: its record shows nothing to undo, although it \
                  reported something. Undo its effects by hand and answer `skip`"
@@ -88,6 +89,28 @@ impl ExecutionActor {
             reversal: Some(Box::new(reversal)),
             ..*start
         }))
+    }
+}
+
+impl ExecutionActor {
+    /// Starts the reversal of this execution, which has completed and is not part of what its parent
+    /// compensates: the step was cancelled in the same moment, or has refused its output.
+    pub(super) fn reverse_itself(&mut self, why: &str, ctx: &mut Context<Self>) {
+        let Some(life) = &self.life else { return };
+        let machine = &life.machine;
+        let Some((id, reversal)) = machine.reversal_without_parent(why) else { return };
+        let start =
+            Start { reversal: Some(Box::new(reversal)), ..(*machine.state().start).clone() };
+        let started = self.deliver_start(id, machine.plan(), Box::new(start));
+        self.background_query(started, ctx, |actor, started, _| match started {
+            Ok(Ok(_)) => actor.forget_timer(TimerKey::Abandoned),
+            // the timer fires again
+            Ok(Err(StartError::Unavailable(_))) | Err(_) => {}
+            Ok(Err(error)) => {
+                log::error!("execution {} cannot be reversed: {error}", actor.id);
+                actor.forget_timer(TimerKey::Abandoned);
+            }
+        });
     }
 }
 

@@ -63,11 +63,11 @@ fn try_to_answer(
     None
 }
 
-/// Refuses a repeated start; the execution's own parent gets its status.
+/// Refuses a repeated start; the execution's own parent, and one that undoes the same, get its status.
 fn answer_start(restored: &Restored, command: StartCommand) -> Option<ExecutionCommand> {
     let StartCommand { start, answer, .. } = command;
     match answer {
-        StartAnswer::Parent(answer) if start.parent == restored.header.parent => {
+        StartAnswer::Parent(answer) if start.may_use(restored.header.parent.as_ref()) => {
             drop(answer.send(Ok(report_of(&restored.machine))));
             // It may have been running when the process ended.
             (!restored.machine.state().announced.is_terminal())

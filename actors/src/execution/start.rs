@@ -69,7 +69,7 @@ impl ExecutionActor {
         let Some(life) = &self.life else { return };
         let StartCommand { start, answer, .. } = command;
         match answer {
-            StartAnswer::Parent(answer) if start.parent == life.header.parent => {
+            StartAnswer::Parent(answer) if start.may_use(life.header.parent.as_ref()) => {
                 let report = report_of(&life.machine);
                 self.answer_when_durable(answer, Ok(report));
             }

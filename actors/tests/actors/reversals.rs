@@ -20,7 +20,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// Calls of the function `undo`: the idempotency key, and the message of `error`.
 type Undone = Arc<Mutex<Vec<(String, Option<String>)>>>;
 
-fn undone(step: StepDefinition) -> StepDefinition {
+pub(crate) fn undone(step: StepDefinition) -> StepDefinition {
     let body = Body::Run { function: "undo".to_owned(), version: None };
     let retry = RetryPolicy { attempts: 1, ..RetryPolicy::default() };
     let rule = Compensation { retry, ..Compensation::new(StepKind::Then { body }) };
@@ -56,11 +56,11 @@ async fn world(definitions: Vec<WorkflowDefinition>, limits: RuntimeLimits) -> (
     (World::launch(registry, limits).await, undone)
 }
 
-async fn state_of(world: &World, workflow: &str, id: &str) -> ExecutionState {
+pub(crate) async fn state_of(world: &World, workflow: &str, id: &str) -> ExecutionState {
     world.runtime.describe(&target(workflow, id)).await.unwrap()
 }
 
-fn child_at(state: &ExecutionState, path: &str) -> String {
+pub(crate) fn child_at(state: &ExecutionState, path: &str) -> String {
     let step = state.steps.iter().find(|step| &*step.path == path).expect("the step has begun");
     step.child.as_ref().expect("it has a child").to_string()
 }

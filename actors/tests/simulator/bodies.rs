@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures_util::future::FutureExt;
 use futures_util::stream::{self, BoxStream, StreamExt};
-use greenroom_actors::domain::fact::Fact;
-use greenroom_actors::domain::ids::{ExecutionId, StepPath};
+use greenroom_actors::domain::fact::{Fact, Recorded};
+use greenroom_actors::domain::ids::{ExecutionId, StepPath, compensated_path};
 use greenroom_actors::function::{StepContext, StepError, StepFunction, StepOutcome};
 use greenroom_actors::ports::external_calls::scripted::{ScriptedCalls, ScriptedEnd};
 use greenroom_actors::ports::model::{
@@ -20,6 +20,7 @@ use serde_json::json;
 use crate::simulator::approvals::PAY;
 use crate::simulator::compensations::compensated_execution;
 use crate::simulator::dice::Dice;
+use crate::simulator::due::reversals_of;
 use crate::simulator::stage::{RunningBody, Stage};
 
 /// Maximum duration of work that does not hang.
@@ -70,9 +71,24 @@ fn begin(
     stage.require(is_believed, || {
         format!("{id} {path} was called by process {process}, which may be gone")
     });
-    let facts = stage.facts(id);
+    // its compensations may be in the record of a reversal
+    let is_compensation = compensated_path(path).is_some();
+    let reversals = is_compensation.then(|| reversals_of(stage, id)).unwrap_or_default();
+    let records = [id.clone()].into_iter().chain(reversals);
+    let begun = records.into_iter().find(|record| has_begun(&stage.facts(record), path, attempt));
+    stage.require(begun.is_some(), || {
+        format!("attempt {attempt} of {id} {path} was called without a durable fact of its start")
+    });
+    let performer = begun.as_ref().unwrap_or(id);
+    let key = format!("{}/{path}", compensated_execution(performer, &stage.facts(performer)));
+    stage.require(idempotency_key == key, || format!("{idempotency_key} is the key of {key}"));
+    stage.called(process, performer, path, attempt)
+}
+
+/// Returns true if this attempt has begun and has not ended.
+fn has_begun(facts: &[Recorded], path: &StepPath, attempt: u32) -> bool {
     let mut has_begun = false;
-    for recorded in &facts {
+    for recorded in facts {
         match &recorded.fact {
             Fact::StepStarted { path: of, attempt: number, .. } if of == path => {
                 has_begun = *number == attempt;
@@ -88,12 +104,7 @@ fn begin(
             _ => {}
         }
     }
-    stage.require(has_begun, || {
-        format!("attempt {attempt} of {id} {path} was called without a durable fact of its start")
-    });
-    let key = format!("{}/{path}", compensated_execution(id, &facts));
-    stage.require(idempotency_key == key, || format!("{idempotency_key} is the key of {key}"));
-    stage.called(process, id, path, attempt)
+    has_begun
 }
 
 async fn work(

@@ -21,6 +21,7 @@ use greenroom_actors::runtime::RuntimeStats;
 
 use crate::simulator::approvals;
 use crate::simulator::compensations;
+use crate::simulator::due::start_of;
 use crate::simulator::law;
 use crate::simulator::picture;
 use crate::simulator::spans;
@@ -196,7 +197,14 @@ fn has_a_parent(stage: &Stage, child: &ExecutionId, parent: &Parent) {
         matches!(&recorded.fact, Fact::ChildStarted { path, child: id, .. }
             if path == &parent.path && id == child)
     });
-    stage.require(begun, || format!("{child} was started without a fact of {parent:?}"));
+    let facts = stage.facts(child);
+    // One that its parent did not take is reversed beside it.
+    let reversed = start_of(&facts).and_then(|start| start.reversal.as_ref());
+    let reversed = reversed.and_then(|reversal| stage.projection(&reversal.execution));
+    let is_beside = reversed.is_some_and(|it| it.header.parent.as_ref() == Some(parent));
+    stage.require(begun || is_beside, || {
+        format!("{child} was started without a fact of {parent:?}")
+    });
 }
 
 fn outputs_are_those_of_children(

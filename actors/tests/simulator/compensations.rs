@@ -7,16 +7,15 @@ use greenroom_actors::domain::definition::{
     Block, Body, CommandBody, Compensation, HttpBody, HttpMethod, Projection, RetryPolicy,
     StepDefinition, StepKind, WorkflowDefinition,
 };
-use greenroom_actors::domain::fact::{Fact, Recorded};
+use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::ids::{ExecutionId, compensated_path};
 use greenroom_actors::domain::machine::Machine;
 use greenroom_actors::domain::plan::{Work, WorkClass};
-use greenroom_actors::domain::state::{
-    BegunCompensation, Compensating, Outcome, Phase, is_compensable,
-};
+use greenroom_actors::domain::state::{BegunCompensation, Compensating, Outcome, Phase};
 use serde_json::Value;
 
 use crate::simulator::dice::Dice;
+use crate::simulator::due::{due, last_child, reversals_of, start_of, was_taken};
 use crate::simulator::stage::Stage;
 
 type Machines = BTreeMap<ExecutionId, Machine>;
@@ -126,10 +125,8 @@ pub(crate) fn compensated_execution<'a>(
     id: &'a ExecutionId,
     facts: &'a [Recorded],
 ) -> &'a ExecutionId {
-    let Some(Fact::WorkflowStarted(start)) = facts.first().map(|first| &first.fact) else {
-        return id;
-    };
-    start.reversal.as_ref().map_or(id, |reversal| &reversal.execution)
+    let reversal = start_of(facts).and_then(|start| start.reversal.as_ref());
+    reversal.map_or(id, |reversal| &reversal.execution)
 }
 
 /// Checks the compensations of all executions, which have ended.
@@ -141,28 +138,20 @@ pub(crate) fn check(stage: &Stage, machines: &Machines) {
                 everything_is_undone_in_reverse(stage, machine, compensating);
                 children_are_reversed(stage, machine, (compensating, machines));
                 for begun in calls(machine, compensating) {
-                    *undone.entry(machine.idempotency_key(&begun.path)).or_default() += 1;
+                    let id = &machine.state().id;
+                    let facts = stage.facts(id);
+                    let key = format!("{}/{}", compensated_execution(id, &facts), begun.path);
+                    *undone.entry(key).or_default() += 1;
                 }
             }
             None => nothing_had_to_be_undone(stage, machine),
         }
+        what_no_parent_took_is_reversed(stage, machine, machines);
     }
     for (key, times) in undone {
         stage.require(times == 1, || format!("{key} was undone {times} times"));
         stage.count("compensated by key");
     }
-}
-
-/// Returns the paths of what can be compensated, in reverse of the ends.
-fn compensable(machine: &Machine) -> Vec<String> {
-    let mut found = Vec::new();
-    machine.state().each_node(machine.plan(), &mut |_, path, step, node| {
-        if compensated_path(path).is_none() && is_compensable(step, node) {
-            found.push((std::cmp::Reverse(node.ended_order), path.to_owned()));
-        }
-    });
-    found.sort();
-    found.into_iter().map(|(_, path)| path).collect()
 }
 
 fn everything_is_undone_in_reverse(stage: &Stage, machine: &Machine, compensating: &Compensating) {
@@ -174,7 +163,7 @@ fn everything_is_undone_in_reverse(stage: &Stage, machine: &Machine, compensatin
     });
     let begun = compensating.begun.iter().filter_map(|begun| compensated_path(&begun.path));
     let begun: Vec<_> = begun.map(str::to_owned).collect();
-    let due = compensable(machine);
+    let due = due(stage, id);
     stage.require(begun == due, || format!("{id} has to undo {due:?} and undid {begun:?}"));
     for BegunCompensation { path, node } in &compensating.begun {
         let is_done = matches!(node.phase, Phase::Completed { .. });
@@ -192,27 +181,49 @@ fn nothing_had_to_be_undone(stage: &Stage, machine: &Machine) {
         Some(Outcome::Cancelled { .. }) => machine.plan().definition.compensate_on_cancel,
         Some(Outcome::Completed { .. }) | None => false,
     };
-    stage.require(!is_due || compensable(machine).is_empty(), || {
-        format!("{} did not undo {:?}", state.id, compensable(machine))
-    });
+    let due = due(stage, &state.id);
+    stage.require(!is_due || due.is_empty(), || format!("{} did not undo {due:?}", state.id));
 }
 
-/// Checks that each reversal is that of the child of its step, and has completed.
+/// Checks that each reversal is that of the child of its step.
 fn children_are_reversed(
     stage: &Stage,
     machine: &Machine,
     (compensating, machines): (&Compensating, &Machines),
 ) {
     let id = &machine.state().id;
+    let facts = stage.facts(compensated_execution(id, &stage.facts(id)));
     for BegunCompensation { path, node } in &compensating.begun {
         let is_reversal = machine.node(path).is_some_and(|it| matches!(it.0.work, Work::Reversal));
         let Some(child) = node.child.as_ref().filter(|_| is_reversal) else { continue };
         let reversed = machines.get(&child.id).and_then(|it| it.state().start.reversal.as_ref());
-        let step = compensated_path(path).and_then(|step| machine.node(step));
-        let completed = step.and_then(|(_, node)| node.child.as_ref()).map(|child| &child.id);
+        let completed = compensated_path(path).and_then(|step| last_child(&facts, step));
         let is_it = reversed.map(|it| &it.execution) == completed;
         stage.require(is_it, || format!("{id} {path} reversed {reversed:?}"));
     }
+}
+
+/// Checks that a child that completed after its step had ended, or whose output its step refused, is
+/// reversed: no parent that fails would do it.
+fn what_no_parent_took_is_reversed(stage: &Stage, machine: &Machine, machines: &Machines) {
+    let (id, start) = (&machine.state().id, &machine.state().start);
+    let end = machine.state().end.as_ref();
+    let has_completed = end.is_some_and(|end| matches!(end.outcome, Outcome::Completed { .. }));
+    let Some(parent) = start.parent.as_ref().filter(|_| has_completed) else { return };
+    let undoes = start.reversal.is_some() || compensated_path(&parent.path).is_some();
+    if undoes || was_taken(&stage.facts(&parent.execution), &parent.path, id) {
+        return;
+    }
+    let above = machines.get(&parent.execution).and_then(|it| it.state().end.as_ref());
+    let was_cancelled = above.is_some_and(|end| matches!(end.outcome, Outcome::Cancelled { .. }));
+    let is_optional = was_cancelled && !machine.plan().definition.compensate_on_cancel;
+    if is_optional || due(stage, id).is_empty() {
+        return;
+    }
+    let reversals = reversals_of(stage, id).len();
+    stage
+        .require(reversals == 1, || format!("{id} was left to itself, with {reversals} reversals"));
+    stage.count("reversals without a parent");
 }
 
 /// Returns the compensations that a person did not skip, without those by other executions.

@@ -56,7 +56,9 @@ pub struct StateView<'a> {
     /// Compensation of its completed steps, once it has failed or was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compensation: Option<CompensationView<'a>>,
-    /// Completed execution whose steps it compensates, because the execution above has failed.
+    /// Completed execution whose steps it compensates, because the execution above has failed or no
+    /// longer needs it. `startAt` is the start of this compensation; `steps` are those of the completed
+    /// execution, with their times, and the compensations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reversal_of: Option<&'a str>,
     pub trace_id: &'a str,

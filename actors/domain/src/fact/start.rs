@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ids::{ExecutionId, StepPath};
+use crate::ids::{ExecutionId, StepPath, compensated_path};
 use crate::principal::Principal;
 use crate::state::node::Node;
 use crate::stored::present;
@@ -43,6 +43,11 @@ impl Start {
         let replayed = self.replayed.as_ref().map(|replayed| &replayed.nodes);
         let reversed = self.reversal.as_ref().map(|reversal| &reversal.nodes);
         replayed.or(reversed).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns true if an execution with the same id and this parent is the one to start.
+    pub fn may_use(&self, parent: Option<&Parent>) -> bool {
+        self.parent.as_ref().is_some_and(|own| own.may_use_child_of(parent))
     }
 
     /// Moves these nodes out; a state has them in its tree.
@@ -91,4 +96,13 @@ pub struct Reversal {
 pub struct Parent {
     pub execution: ExecutionId,
     pub path: StepPath,
+}
+
+impl Parent {
+    /// Returns true if the step may use an execution that `other` started: itself, or another one that
+    /// undoes the same, as their equal ids say.
+    pub fn may_use_child_of(&self, other: Option<&Self>) -> bool {
+        let undoes = |parent: &Self| compensated_path(&parent.path).is_some();
+        other.is_some_and(|other| self == other || undoes(self) && undoes(other))
+    }
 }

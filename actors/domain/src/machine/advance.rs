@@ -27,7 +27,7 @@ impl Machine {
         if let Some(compensating) = &self.state.compensating {
             return self.next_of_compensation(compensating, moment);
         }
-        if let Some(begun) = self.begins_reversal() {
+        if let Some(begun) = self.start_of_reversal() {
             return Some(begun);
         }
         if let Some(too_much) = self.too_much(moment.limits) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::expression::CompiledProjection;
-use crate::fact::Fact;
+use crate::fact::{Fact, Parent};
 use crate::failure::{AttemptFailure, ErrorClass, ErrorKind};
 use crate::ids::{ExecutionId, StepPath};
 use crate::machine::command::is_put_off;
@@ -19,8 +19,12 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChildReport {
     pub child: ExecutionId,
+    /// The step that started it.
+    pub parent: Option<Parent>,
     pub seq: u64,
     pub status: ChildStatus,
+    /// Children that it abandoned before its end. They may still run, to undo what they did.
+    pub abandoned: Vec<ExecutionId>,
 }
 
 /// Status of a child.
@@ -50,7 +54,7 @@ pub enum ChildStatus {
 
 impl ChildStatus {
     /// Returns true if the child has ended.
-    fn is_end(&self) -> bool {
+    pub fn is_end(&self) -> bool {
         match self {
             Self::Completed { .. } | Self::Failed { .. } | Self::Cancelled { .. } => true,
             Self::Running | Self::Suspended { .. } => false,
@@ -87,7 +91,7 @@ impl Machine {
         moment: &Moment<'_>,
         batch: &mut Batch,
     ) {
-        let ChildReport { child, seq, status } = report;
+        let ChildReport { child, parent: _, seq, status, abandoned: _ } = report;
         let Some((step, node)) = self.node(&path) else { return };
         // An end is always news, because it is the last report.
         let is_news = node.child.as_ref().is_some_and(|known| {
@@ -107,6 +111,8 @@ impl Machine {
             return;
         }
         let site = Site::at(&path, (step, node), moment);
+        // One whose output is refused has completed, and undoes that once it is abandoned.
+        let is_done = !matches!(status, ChildStatus::Completed { compensable: true, .. });
         let fact = match status {
             ChildStatus::Running => {
                 if question.is_none() {
@@ -149,7 +155,7 @@ impl Machine {
         self.record(fact, moment, batch);
         self.last_reported.remove(&child);
         // A child that has ended needs no cancellation.
-        batch.abandoned.retain(|abandoned| *abandoned != child);
+        batch.abandoned.retain(|abandoned| !is_done || *abandoned != child);
     }
 
     /// Chooses the id of the child of an andWorkflow step, and evaluates its input.
@@ -170,7 +176,7 @@ impl Machine {
         };
         match made {
             Ok(input) => {
-                let (path, child) = (site.path(), (site.moment.new_id)());
+                let (path, child) = (site.path(), self.new_child(site));
                 Fact::ChildStarted { path, child, workflow: Arc::clone(workflow), input }
             }
             Err(failure) => self.failed(site, &failure),
@@ -201,8 +207,8 @@ fn failure_of_child(child: &ExecutionId, error: &str, class: Option<ErrorClass>)
     let message =
         if is_passed_on { error.to_owned() } else { format!("{error} (execution {child})") };
     let failure = AttemptFailure::new(ErrorKind::Workflow, message);
-    // What no attempt of the child's step could change, no other child could change either.
-    let is_terminal = class.is_some_and(ErrorClass::is_never_retried);
+    // What no attempt of the child's step could change, another child would hardly change either.
+    let is_terminal = class.is_some_and(|class| class.is_terminal || class.is_never_retried());
     let class = failure.class.map(|class| ErrorClass { is_terminal, ..class });
     AttemptFailure { class, ..failure }
 }

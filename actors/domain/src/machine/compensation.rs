@@ -116,12 +116,15 @@ impl Machine {
                     "attempt": node.map(|(_, node)| node.attempt),
                 })
             }
-            Outcome::Cancelled { reason: message } => json!({
-                "kind": null, "status": null, "message": message, "stepId": null, "attempt": null,
-            }),
+            Outcome::Cancelled { reason } => cancelled_in_scope(reason),
             Outcome::Completed { .. } => Value::Null,
         }))
     }
+}
+
+/// Returns `error` of compensations after a cancellation.
+pub(super) fn cancelled_in_scope(reason: &str) -> Value {
+    json!({ "kind": null, "status": null, "message": reason, "stepId": null, "attempt": null })
 }
 
 /// Returns the output of a compensation that a person skipped; `None` if it is to run.

@@ -50,6 +50,9 @@ pub struct ChildCall {
     pub since_seq: u64,
     /// Present if the child compensates the steps of another one.
     pub reversed: Option<Reversed>,
+    /// Children that have to end before it starts, the newest first: those of earlier attempts of a
+    /// compensation.
+    pub earlier: Vec<ExecutionId>,
 }
 
 impl Machine {
@@ -134,6 +137,7 @@ impl Machine {
             timeout_ms: step.timeout_ms,
             since_seq: node.since_seq,
             reversed: self.reversed(path),
+            earlier: self.earlier_children((step, node), path),
         })
     }
 }

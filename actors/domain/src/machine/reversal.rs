@@ -10,8 +10,10 @@ use serde_json::Value;
 use crate::fact::{Fact, Reversal};
 use crate::ids::{ExecutionId, compensated_path};
 use crate::machine::Machine;
+use crate::machine::compensation::cancelled_in_scope;
 use crate::machine::place::Site;
-use crate::plan::Work;
+use crate::plan::{Step, Work};
+use crate::slot::{derived_execution_id, slot_of};
 use crate::state::{Child, Node, Outcome};
 
 /// The completed execution whose steps a child compensates.
@@ -35,6 +37,14 @@ impl Machine {
         })
     }
 
+    /// Returns the reversal of this execution, and its id, if it has completed and its parent does not
+    /// take what it did; `why` in the words of a cancellation.
+    pub fn reversal_without_parent(&self, why: &str) -> Option<(ExecutionId, Reversal)> {
+        let reversal = self.reversal(Arc::new(cancelled_in_scope(why)))?;
+        let id = &self.state.id;
+        Some((derived_execution_id(&[id.as_str(), "reversal"], slot_of(id)), reversal))
+    }
+
     /// Returns the execution that steps act for. Of a reversal it is the reversed one, whose id may
     /// be known outside.
     pub fn acts_for(&self) -> &ExecutionId {
@@ -48,8 +58,8 @@ impl Machine {
         format!("{}/{path}", self.acts_for())
     }
 
-    /// Begins a reversal, which compensates at once.
-    pub(super) fn begins_reversal(&self) -> Option<Fact> {
+    /// Returns the fact with which a reversal begins to compensate; `None` if this is none.
+    pub(super) fn start_of_reversal(&self) -> Option<Fact> {
         self.state.start.reversal.as_ref()?;
         let outcome = Outcome::Completed { result: Arc::new(Value::Null) };
         Some(Fact::CompensationStarted { outcome: Box::new(outcome) })
@@ -60,8 +70,42 @@ impl Machine {
         let path = site.path();
         let Child { workflow, input, .. } = self.reversed_child(&path)?;
         let (workflow, input) = (Arc::clone(workflow), Arc::clone(input));
-        let child = (site.moment.new_id)();
+        let child = self.new_child(site);
         Some(Fact::ChildStarted { path, child, workflow, input })
+    }
+
+    /// Returns the id of a new child.
+    pub(super) fn new_child(&self, site: &Site<'_>) -> ExecutionId {
+        if site.step.is_compensation() {
+            return self.child_of_compensation((site.step, &site.path()), site.node.attempt);
+        }
+        (site.moment.new_id)()
+    }
+
+    /// Returns the id of the execution that an attempt of a compensation starts. It follows from what
+    /// is undone, so that another execution that undoes the same finds it instead of starting it
+    /// again, and so that it is known whether those of earlier attempts have ended.
+    fn child_of_compensation(&self, (step, path): (&Step, &str), attempt: u32) -> ExecutionId {
+        let (slot, attempt) = (slot_of(&self.state.id), attempt.to_string());
+        let reversed = self.reversed_child(path).filter(|_| matches!(step.work, Work::Reversal));
+        match reversed {
+            Some(child) => derived_execution_id(&[child.id.as_str(), "reversal", &attempt], slot),
+            None => derived_execution_id(&[self.acts_for().as_str(), path, &attempt], slot),
+        }
+    }
+
+    /// Returns the children of the earlier attempts of a compensation, the newest first; none for
+    /// other steps.
+    pub(super) fn earlier_children(
+        &self,
+        (step, node): (&Step, &Node),
+        path: &str,
+    ) -> Vec<ExecutionId> {
+        if !step.is_compensation() {
+            return Vec::new();
+        }
+        let earlier = (1..node.attempt).rev();
+        earlier.map(|attempt| self.child_of_compensation((step, path), attempt)).collect()
     }
 
     /// Returns what the compensation at a path reverses; `None` if it is another kind of step.

@@ -46,15 +46,17 @@ impl Compensating {
         self.begun.iter().rev().find(|begun| &*begun.path == path).map(|begun| &begun.node)
     }
 
-    /// Returns the node of a compensation. The next one that is due begins with its first fact.
+    /// Returns the node of a compensation. One that is due begins with its first fact. (That is the
+    /// last one; in records of earlier versions, replays compensated in another order.)
     pub(super) fn node_mut(
         &mut self,
         (plan, root): (&Plan, &Sequence),
         path: &str,
         at: Timestamp,
     ) -> Option<&mut Node> {
-        if self.due.last().is_some_and(|due| Some(&**due) == compensated_path(path)) {
-            let step = self.due.pop()?;
+        let due = self.due.iter().rposition(|due| Some(&**due) == compensated_path(path));
+        if let Some(due) = due {
+            let step = self.due.remove(due);
             let output = root.node_at(&plan.steps, &step)?.1.output()?;
             let node = Node::new(output, at);
             self.begun.push(BegunCompensation { path: compensation_path(&step), node });
@@ -76,11 +78,15 @@ impl BegunCompensation {
 }
 
 impl State {
-    /// Returns true if it has completed and anything in it can be compensated by a reversal.
-    pub fn is_compensable(&self, plan: &Plan) -> bool {
+    /// Returns true if it has completed and a reversal has anything to undo in it. What undoes a step
+    /// is not undone.
+    pub fn is_reversible(&self, plan: &Plan) -> bool {
         let has_completed =
             self.end.as_ref().is_some_and(|end| matches!(end.outcome, Outcome::Completed { .. }));
-        has_completed && self.compensating.is_none() && !self.compensable(plan).is_empty()
+        let parent = self.start.parent.as_ref();
+        let undoes = parent.is_some_and(|parent| compensated_path(&parent.path).is_some());
+        let has_undone = undoes || self.compensating.is_some();
+        has_completed && !has_undone && !self.compensable(plan).is_empty()
     }
 
     /// Returns the paths of all completed steps with a compensation, the newest last.
@@ -100,7 +106,7 @@ impl State {
 
 /// Returns true if the step has completed and can be compensated. A step that is compensated by a
 /// reversal of its child needs a child with something to compensate.
-pub fn is_compensable(step: &Step, node: &Node) -> bool {
+fn is_compensable(step: &Step, node: &Node) -> bool {
     let Some(compensation) = &step.compensate else { return false };
     let has_something = match compensation.work {
         Work::Reversal => node.child.as_ref().is_some_and(|child| child.compensable),

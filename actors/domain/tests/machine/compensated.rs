@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use greenroom_domain::definition::StepDefinition;
-use greenroom_domain::ids::compensated_path;
-use greenroom_domain::state::{Phase, is_compensable};
+use greenroom_domain::definition::{StepDefinition, StepKind};
+use greenroom_domain::fact::Fact;
+use greenroom_domain::ids::{compensated_path, step_id_of};
+use greenroom_domain::state::Phase;
 use greenroom_domain::status::Status;
 
 use crate::machine::world::World;
@@ -33,12 +34,24 @@ pub(crate) fn everything_is_compensated(world: &World) {
 
 fn completed_compensable(world: &World) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    world.machine.state().each_node(world.machine.plan(), &mut |_, path, step, node| {
-        if is_compensable(step, node) {
-            found.insert(path.to_owned());
+    for recorded in world.facts() {
+        let Fact::StepCompleted { path, compensable, .. } = &recorded.fact else { continue };
+        let definition = &world.machine.plan().definition;
+        let step = step_at(&definition.steps, step_id_of(path)).expect("it is in the definition");
+        // one without `compensate` is reversed
+        let is_reversed = matches!(step.kind, StepKind::Workflow { .. }) && *compensable;
+        if compensated_path(path).is_none() && (step.compensate.is_some() || is_reversed) {
+            found.insert(path.to_string());
         }
-    });
+    }
     found
+}
+
+fn step_at<'a>(steps: &'a [StepDefinition], id: &str) -> Option<&'a StepDefinition> {
+    steps.iter().find_map(|step| {
+        let mut blocks = step.kind.blocks().into_iter();
+        if step.id == id { Some(step) } else { blocks.find_map(|block| step_at(&block.steps, id)) }
+    })
 }
 
 /// Returns true if any step has a compensation.

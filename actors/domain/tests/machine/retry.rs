@@ -205,6 +205,15 @@ fn a_failure_that_ends_the_attempts_in_a_child_ends_those_of_its_parent() {
         let said = world.report("p", 9, failed);
         let expected = if is_last { "failed at p: no (execution c1)" } else { AGAIN };
         assert_eq!(said.last().unwrap(), expected, "{class:?}");
+        for (on, is_repeated) in
+            [("error.kind == 'workflow'", true), ("error.kind == 'http'", false)]
+        {
+            let mut world = World::of(vec![child("p").retrying(policy(Some(on), None))]);
+            let failed = ChildStatus::Failed { error: Arc::from("no"), class: Some(class) };
+            let said = world.report("p", 9, failed);
+            let expected = if is_repeated { AGAIN } else { "failed at p: no (execution c1)" };
+            assert_eq!(said.last().unwrap(), expected, "{class:?} with {on}");
+        }
         // Its own parent gets the same from the class of its end.
         if is_last {
             let end = world.machine.state().end.clone().unwrap();

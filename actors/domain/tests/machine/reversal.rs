@@ -5,17 +5,24 @@ use greenroom_domain::definition::{
 };
 use greenroom_domain::fact::{Fact, Reversal, Start};
 use greenroom_domain::failure::{AttemptFailure, ErrorKind};
+use greenroom_domain::ids::ExecutionId;
 use greenroom_domain::machine::{Callee, ChildStatus, Refusal, ReplayFrom};
+use greenroom_domain::slot::slot_of;
 use greenroom_domain::status::Status;
 use serde_json::{Value, json};
 
-use crate::machine::build::{Adorned, child, for_each, map, run, workflow};
+use crate::machine::build::{Adorned, child, compensation, for_each, map, run, workflow};
 use crate::machine::calls::call_at;
 use crate::machine::world::{Setting, World};
 
 /// Returns the end of a child with steps that can be compensated.
 fn completed(result: Value) -> ChildStatus {
     ChildStatus::Completed { result: result.into(), compensable: true }
+}
+
+/// Returns the id of the child at a path.
+fn child_of(world: &World, path: &str) -> ExecutionId {
+    world.machine.child_call(path).expect("a child starts").child
 }
 
 fn begun(world: &World) -> Vec<String> {
@@ -41,12 +48,14 @@ fn a_completed_child_is_reversed_in_its_turn() {
     assert_eq!(reversed_of_running(&world), None);
     world.finish("b", 2);
     world.fail("c", "boom");
+    let lines = world.finish("b:compensate", 0);
+    let child = child_of(&world, "part:compensate");
     assert_eq!(
-        world.finish("b:compensate", 0),
+        lines,
         [
             "b:compensate gives 0",
             "part:compensate starts #1",
-            "part:compensate has child c2 of part with 1",
+            &*format!("part:compensate has child {child} of part with 1"),
         ]
     );
     let (execution, cause) = reversed(&world, "part:compensate").unwrap();
@@ -62,7 +71,7 @@ fn a_completed_child_is_reversed_in_its_turn() {
         ["part:compensate gives null", "a:compensate starts #1"]
     );
     assert_eq!(world.finish("a:compensate", 0).last().unwrap(), "failed at c: boom");
-    assert!(!world.machine.state().is_compensable(world.machine.plan()), "it has failed");
+    assert!(!world.machine.state().is_reversible(world.machine.plan()), "it has failed");
 }
 
 fn reversed_of_running(world: &World) -> Option<(String, Value)> {
@@ -114,11 +123,12 @@ fn a_reversal_that_fails_asks_and_another_attempt_has_another_child() {
     world.report("part", 9, completed(json!(1)));
     world.fail("b", "boom");
     let failed = |error: &str| ChildStatus::Failed { error: error.into(), class: None };
+    let first = child_of(&world, "part:compensate");
     world.report("part:compensate", 5, failed("stuck"));
-    assert_eq!(
-        world.due("part:compensate").last().unwrap(),
-        "part:compensate has child c3 of part with 1"
-    );
+    world.due("part:compensate");
+    let second = world.machine.child_call("part:compensate").unwrap();
+    assert_ne!(second.child, first);
+    assert_eq!(second.earlier, [first], "it waits for the end of the first one");
     assert_eq!(reversed(&world, "part:compensate").unwrap().0, "c1", "reversed is the same");
     let gone = AttemptFailure::new(ErrorKind::Workflow, "execution c1 is no longer stored");
     let gone = AttemptFailure { class: gone.class.map(never_again), ..gone };
@@ -170,15 +180,78 @@ fn order() -> World {
     world.finish("a", "A");
     world.finish("lines[0]/b", "B");
     assert_eq!(world.report("part", 9, completed(json!(1))).last().unwrap(), "completed 3");
-    assert!(world.machine.state().is_compensable(world.machine.plan()));
+    assert!(world.machine.state().is_reversible(world.machine.plan()));
     world
 }
 
 /// Starts the reversal of an execution that has completed.
 fn reverse(original: &World, cause: Value) -> World {
+    reverse_as("e1", original, cause)
+}
+
+fn reverse_as(id: &'static str, original: &World, cause: Value) -> World {
     let reversal = original.machine.reversal(cause.into()).expect("it has completed");
     let plan = std::sync::Arc::clone(original.machine.plan());
-    Setting::default().begin(plan, (None, Some(Box::new(reversal))))
+    Setting { id, ..Setting::default() }.begin(plan, (None, Some(Box::new(reversal))))
+}
+
+#[test]
+fn reversals_of_one_execution_have_the_same_children() {
+    let undo = compensation("", true, 1);
+    let mut original = World::of(vec![run("a").compensated(undo), child("part")]);
+    original.finish("a", "A");
+    original.report("part", 9, completed(json!(1)));
+    // one by one after an abort, or of two parents that share it, in one slot and in another
+    let slots = ["00000000-0000-7000-8000-000000000123", "00000000-0000-7000-8000-000000009123"];
+    let [first, second, elsewhere] = [slots[0], slots[1], "00000000-0000-7000-8000-000000000124"]
+        .map(|id| {
+            let mut world = reverse_as(id, &original, Value::Null);
+            let part = child_of(&world, "part:compensate");
+            world.report("part:compensate", 5, completed(Value::Null));
+            let children = [part, child_of(&world, "a:compensate")];
+            let slot = slot_of(&ExecutionId::trusted(id));
+            assert!(children.iter().all(|child| slot_of(child) == slot), "{children:?}");
+            children
+        });
+    assert_eq!(first, second);
+    assert_ne!(first[0], first[1]);
+    assert!(elsewhere.iter().all(|child| !first.contains(child)), "a child is near its parent");
+}
+
+#[test]
+fn a_child_whose_output_is_refused_is_told_to_undo_what_it_did() {
+    let rows = [(true, vec![ExecutionId::trusted("c1")]), (false, Vec::new())];
+    for (compensable, abandoned) in rows {
+        for tries in [1, 2] {
+            let part = child("part").gives(json!({ "type": "string" })).tries(tries);
+            let mut world = World::of(vec![part]);
+            let result = json!(1).into();
+            let status = ChildStatus::Completed { result, compensable };
+            let lines = world.report("part", 9, status);
+            assert!(lines[0].starts_with("part fails: output validation failed"), "{lines:?}");
+            assert_eq!(world.abandoned, abandoned, "{compensable} {tries}");
+        }
+    }
+}
+
+#[test]
+fn replays_of_earlier_versions_compensated_in_another_order() {
+    let mut original = World::of(vec![run("a").undone(), run("b").undone(), run("c")]);
+    for (path, output) in [("a", 1), ("b", 2), ("c", 3)] {
+        original.finish(path, output);
+    }
+    let mut world = original.replay("b", None).unwrap();
+    world.finish("b", 2);
+    world.fail("c", "boom");
+    // what was copied came first
+    let text = serde_json::to_string(&world.batches).unwrap();
+    let begun = text.matches("b:compensate").count();
+    world.batches = serde_json::from_str(&text.replace("b:compensate", "a:compensate")).unwrap();
+    assert_eq!(begun, 1, "{text}");
+    world.crash();
+    world.recover();
+    assert_eq!(world.finish("a:compensate", 0).last().unwrap(), "b:compensate starts #1");
+    assert_eq!(world.finish("b:compensate", 0).last().unwrap(), "failed at c: boom");
 }
 
 #[test]
@@ -186,13 +259,14 @@ fn a_reversal_compensates_at_once_and_completes() {
     let original = order();
     let before = original.machine.state().clone();
     let mut world = reverse(&original, json!({ "message": "boom" }));
+    let child = child_of(&world, "part:compensate");
     assert_eq!(
         world.started(),
         [
             "start",
             "compensates after success",
             "part:compensate starts #1",
-            "part:compensate has child c1 of part with [\"B\"]",
+            &*format!("part:compensate has child {child} of part with [\"B\"]"),
         ]
     );
     let (execution, cause) = reversed(&world, "part:compensate").unwrap();
@@ -209,7 +283,7 @@ fn a_reversal_compensates_at_once_and_completes() {
     world.finish("lines[0]/b:compensate", 0);
     assert_eq!(world.finish("a:compensate", 0), ["a:compensate gives 0", "completed null"]);
     assert_eq!(world.status(), Status::Completed);
-    assert!(!world.machine.state().is_compensable(world.machine.plan()), "it is undone");
+    assert!(!world.machine.state().is_reversible(world.machine.plan()), "it is undone");
     assert_eq!(*original.machine.state(), before, "the original has not changed");
 }
 

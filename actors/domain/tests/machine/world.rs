@@ -55,6 +55,7 @@ type Copied = (Option<Box<Replayed>>, Option<Box<Reversal>>);
 
 /// Environment of an execution at its start.
 pub(crate) struct Setting {
+    pub(crate) id: &'static str,
     pub(crate) input: Value,
     pub(crate) context: Value,
     pub(crate) limits: MachineLimits,
@@ -64,6 +65,7 @@ pub(crate) struct Setting {
 impl Default for Setting {
     fn default() -> Self {
         Self {
+            id: "e1",
             input: json!(1),
             context: json!({ "user": { "id": "ann" } }),
             limits: MachineLimits::default(),
@@ -110,7 +112,7 @@ impl Setting {
             budget: &Budget::turn(),
             closures: &Closures::default,
         };
-        let (machine, batch) = Machine::start(plan, ExecutionId::trusted("e1"), start, &moment);
+        let (machine, batch) = Machine::start(plan, ExecutionId::trusted(self.id), start, &moment);
         let mut world = World {
             machine,
             now: ZERO,
@@ -379,7 +381,8 @@ impl World {
         if has_ended {
             self.ended_children.insert(child.clone());
         }
-        let report = ChildReport { child: child.clone(), seq, status };
+        let (child, parent, abandoned) = (child.clone(), None, Vec::new());
+        let report = ChildReport { child, parent, seq, status, abandoned };
         self.send(Command::ChildReported { path: Arc::from(path), report })
     }
 
