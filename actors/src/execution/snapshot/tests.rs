@@ -34,7 +34,7 @@ fn start() -> Start {
             nodes: Vec::new(),
             answer: Some(value(json!(null))),
             by: Some(ann()),
-            roles: Some(vec![Arc::from("clerk")]),
+            roles: None,
         })),
         reversal: None,
         trace: Trace::of("e", EntityType::Workflow, &Arc::from("w"), TraceOrigin::New),
