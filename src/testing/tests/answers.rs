@@ -81,7 +81,7 @@ fn a_refused_answer_leaves_the_ask_to_the_next_one() {
         .answer_by(lead(), "approve", 3 * HOUR, &yes())
         .expect("result.by == 'bob'")
         .expect_took(3 * HOUR);
-    let outcome = run(case.clone().crash_everywhere().run(guarded)).unwrap();
+    let outcome = run(case.crash_everywhere().run(guarded)).unwrap();
     assert_eq!(
         outcome.refusals,
         [
