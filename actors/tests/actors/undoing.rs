@@ -32,7 +32,7 @@ async fn world(definitions: Vec<WorkflowDefinition>, limits: RuntimeLimits) -> (
     for (name, seconds) in [("act", 0), ("undo", 10)] {
         let calls = Arc::clone(&calls);
         let body = function(move |step| {
-            let (calls, key) = (Arc::clone(&calls), step.idempotency_key.clone());
+            let (calls, key) = (Arc::clone(&calls), step.idempotency_key);
             async move {
                 calls.lock().unwrap().push(format!("begin {key}"));
                 tokio::time::sleep(Duration::from_secs(seconds)).await;

@@ -73,7 +73,7 @@ fn begin(
     });
     // its compensations may be in the record of a reversal
     let is_compensation = compensated_path(path).is_some();
-    let reversals = is_compensation.then(|| reversals_of(stage, id)).unwrap_or_default();
+    let reversals = if is_compensation { reversals_of(stage, id) } else { Vec::new() };
     let records = [id.clone()].into_iter().chain(reversals);
     let begun = records.into_iter().find(|record| has_begun(&stage.facts(record), path, attempt));
     stage.require(begun.is_some(), || {

@@ -2051,7 +2051,11 @@ export interface components {
             cancelledBy?: components["schemas"]["Principal"];
             /** @description Compensation of its completed steps, once it has failed or was cancelled. */
             compensation?: components["schemas"]["CompensationState"];
-            /** @description Completed execution whose steps it compensates, because the execution above has failed. */
+            /**
+             * @description Completed execution whose steps it compensates, because the execution above has failed or no
+             *     longer needs it. `startAt` is the start of this compensation; `steps` are those of the completed
+             *     execution, with their times, and the compensations.
+             */
             reversalOf?: string;
             traceId: string;
             definitionHash: string;

@@ -13,11 +13,12 @@ import type { Ids } from "./Value.tsx";
 /** Replays that are named; a link leads to all. */
 const replaysShown = 3;
 
-/** The executions that this one belongs to: what started it, what it replays, and what replays it. `version` changes when it may have others. */
+/** The executions that this one belongs to: what started it, what it undoes, what it replays, and what replays it. `version` changes when it may have others. */
 export function Kin({ ids, state, version }: { ids: Ids; state: ExecutionState | undefined; version: unknown }) {
   return (
     <>
       {state?.parentExecutionId && <Parent id={state.parentExecutionId} />}
+      {state?.reversalOf && <Reversed ids={ids} id={state.reversalOf} />}
       {state?.replayedFrom && <Original ids={ids} of={state.replayedFrom} />}
       <Replays ids={ids} version={version} />
     </>
@@ -39,6 +40,16 @@ function Parent({ id }: { id: string }) {
         </>
       )}
       {search.data && !parent && <span class="quiet">, which is no longer stored, or not for you to see</span>}
+    </p>
+  );
+}
+
+/** The completed execution whose steps this one compensates. */
+function Reversed({ ids, id }: { ids: Ids; id: string }) {
+  return (
+    <p class="inline-parts">
+      <span class="quiet">Reversal of</span> <Id id={id} href={to("executions", ids.id, id)} max={24} />
+      <span class="quiet">, whose steps it compensates</span>
     </p>
   );
 }

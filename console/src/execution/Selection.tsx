@@ -1,7 +1,7 @@
 import { get } from "../api/client.ts";
 import { useResource } from "../api/resource.ts";
 import type { ExecutionState, Outlook, SpanNode, WorkflowStep } from "../api/types.ts";
-import { type Node, typeWord } from "../graph/definition.ts";
+import { type Node, startedAt, typeWord } from "../graph/definition.ts";
 import { bulkWorkflow } from "../lib/bulk.ts";
 import { to } from "../lib/router.ts";
 import { plural } from "../lib/text.ts";
@@ -30,7 +30,7 @@ interface SelectionProps {
   progress: string | undefined;
   calls: readonly SpanNode[];
   isPast: boolean;
-  /** True if this is a replay, and the place is before the step that it began with. */
+  /** True if this is a reversal, or a replay that began with a later step. */
   isKept: boolean;
   select: (path: string) => void;
 }
@@ -87,11 +87,7 @@ function StepFacts({ ids, step, node, declared, progress, calls, state, outlook,
             <Until at={wake} />
           </Fact>
         )}
-        {recorded?.childExecutionId && node && (
-          <Fact name="Started">
-            <Id id={recorded.childExecutionId} href={to("executions", node.calls, recorded.childExecutionId)} max={24} />
-          </Fact>
-        )}
+        {recorded?.childExecutionId && node && <Started id={recorded.childExecutionId} {...startedAt(node, step.path)} />}
         {recorded?.generationId && (
           <Fact name="Generation">
             <Id id={recorded.generationId} max={24} copy />
@@ -146,6 +142,15 @@ function Attempts({ step }: { step: Step }) {
   );
 }
 
+/** The execution that the step has started. */
+function Started({ id, name, workflow }: { id: string; name: string; workflow: string | null }) {
+  return (
+    <Fact name={name}>
+      <Id id={id} href={workflow === null ? to("executions", id) : to("executions", workflow, id)} max={24} />
+    </Fact>
+  );
+}
+
 function WaitFacts({ ids, wait }: { ids: Ids; wait: Wait }) {
   return (
     <section class="wait">
@@ -188,8 +193,8 @@ function Usage({ calls }: { calls: readonly SpanNode[] }) {
 }
 
 function Unreached({ node, declared, state, isKept }: { node: Node | undefined; declared: WorkflowStep | undefined; state: ExecutionState | undefined; isKept: boolean }) {
-  const original = state?.replayedFrom?.executionId;
-  if (isKept && original) {
+  const original = state?.reversalOf ?? state?.replayedFrom?.executionId;
+  if (isKept && state && original) {
     return (
       <>
         <Status kind="skipped" text="kept" />

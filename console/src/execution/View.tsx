@@ -97,7 +97,7 @@ export function ExecutionView({ path }: { path: string[] }) {
   const step = model.steps.get(selected) ?? (place ? telling(places.get(place) ?? []) : undefined);
   const order = (definition.data?.steps ?? []).map((each) => each.id);
   const begins = order.indexOf(state.data?.replayedFrom?.stepId ?? "");
-  const isKept = node !== undefined && begins > order.indexOf(node.key.split("/")[0] ?? "");
+  const isKept = node !== undefined && (state.data?.reversalOf !== undefined || begins > order.indexOf(node.key.split("/")[0] ?? ""));
   const select = (which: string): void => setParams({ step: which });
 
   if (state.error && events.length === 0) return <Problem error={state.error} retry={state.reload} hrefOf={(meant) => to("executions", meant, executionId)} />;

@@ -29,6 +29,12 @@ export function undonePath(path: string): string | null {
   return path.endsWith(undoSuffix) ? path.slice(0, -undoSuffix.length) : null;
 }
 
+/** What an execution that began at a path is to its step, and its workflow; null if no definition names that. */
+export function startedAt(node: Node, path: string): { name: string; workflow: string | null } {
+  if (undonePath(path) === null) return { name: "Started", workflow: node.calls };
+  return node.undo === "" ? { name: "Reversal", workflow: node.calls } : { name: "Started", workflow: null };
+}
+
 /** Steps inside these have the name of their block in their path. */
 const withBlocks = new Set(["andAll", "andRace", "andWhen", "andBranch"]);
 

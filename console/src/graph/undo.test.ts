@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { WorkflowEvent, WorkflowStep } from "../api/types.ts";
 import { fold } from "../execution/fold.ts";
 import { lookOf, placesOf } from "../execution/looks.ts";
-import { keyOf, nodeAt, nodesOf, undonePath, undoOf } from "./definition.ts";
+import { keyOf, nodeAt, nodesOf, startedAt, undonePath, undoOf } from "./definition.ts";
 import { mermaidOf, svgOf } from "./export.ts";
 
 const steps: WorkflowStep[] = [
@@ -53,6 +53,13 @@ test("compensations have looks of their own beside their steps", () => {
   assert.deepEqual(look(undoOf("lines/reserve")), { kind: "completed", text: "2.00 s" });
   assert.equal(look(undoOf("part")).kind, "completed", "a reversal, which no definition names");
   assert.equal(look(undoOf("lines")).kind, "none");
+});
+
+test("an execution that compensates is found", () => {
+  const at = (path: string) => startedAt(nodeAt(nodes, path)!, path);
+  assert.deepEqual(at("part"), { name: "Started", workflow: "part" });
+  assert.deepEqual(at("part:compensate"), { name: "Reversal", workflow: "part" });
+  assert.deepEqual(at("pay:compensate"), { name: "Started", workflow: null });
 });
 
 test("exports name what compensates a step", () => {
