@@ -82,7 +82,8 @@ impl ExecutionActor {
                 None => BodyEnd::of(StepResult::Failed(timed_out(limit_ms.unwrap_or_default()))),
             }
         };
-        Some(Body { work: work.boxed(), cancellation: CancellationToken::new(), relay })
+        let (tool, cancellation) = (None, CancellationToken::new());
+        Some(Body { work: work.boxed(), tool, cancellation, relay })
     }
 }
 
