@@ -231,7 +231,7 @@ pub struct Computed<T>(PhantomData<T>);
 mod sealed {
     use super::Given;
 
-    /// What is given as `Shape` in place of a written `T`.
+    /// Conversion of what is given as `Shape` in place of a written `T`.
     pub trait Give<T, Shape> {
         fn given(self) -> Given<T>;
     }

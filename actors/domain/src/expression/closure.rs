@@ -20,14 +20,14 @@ pub const CLOSURE: &str = "closure";
 /// decision that was not recorded is made again.
 pub type Closure = Arc<dyn Fn(&Scope) -> Result<Value, ClosureError> + Send + Sync>;
 
-/// Why a closure has no value.
+/// Failure of a closure.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClosureError {
     pub message: String,
     pub stated: Stated,
 }
 
-/// What code states about its failure, beside the message.
+/// Statements of code about its failure, beside the message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stated {
     /// Name of the failure, in place of the kind.

@@ -20,7 +20,7 @@ pub struct ExpressionError {
     pub is_undefined: bool,
     /// True if the evaluation exceeded its budget; it is not retried.
     pub is_too_costly: bool,
-    /// What the closure that failed states.
+    /// Statements of the closure that failed.
     pub stated: Stated,
 }
 
