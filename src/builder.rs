@@ -61,7 +61,7 @@ pub use crate::config::{AgentAnswer, WorkflowAnswer};
 
 pub use self::agent::Agent;
 pub use self::body::{Command, Http, command, http, map, run, tool};
-pub use self::closure::{Computation, Computed, Condition, Given, Scope, Written};
+pub use self::closure::{Computation, Computed, Condition, PointInTime, Scope, Written};
 pub use self::compensation::Compensation;
 pub use self::policy::{Retry, Suspend};
 pub use self::route::{Route, RouteAnswer};
@@ -135,9 +135,12 @@ impl Workflow {
         self
     }
 
-    /// Sets the result, in place of the last step's output. Strings are expressions.
-    pub fn result(mut self, result: Value) -> Self {
+    /// Sets the result, in place of the last step's output: JSON whose strings are expressions, or a
+    /// closure over a [`Scope`].
+    pub fn result<Shape>(mut self, result: impl Computation<Shape>) -> Self {
+        let (result, closure) = result.given().named("result");
         self.definition.result = Some(Projection(result));
+        self.code.closures.extend(closure);
         self
     }
 

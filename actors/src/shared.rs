@@ -245,6 +245,15 @@ impl Shared {
         slot.map_or(id, |slot| self.clock.new_execution_id_in(slot))
     }
 
+    /// Returns the id of a new execution in the slot of another one, so that what undoes a child of
+    /// both is found by both. Without links to the server of that slot: in one of this process.
+    pub(crate) fn id_near(&self, other: &ExecutionId) -> ExecutionId {
+        if self.ownership.serves(other) || self.ownership.links().is_some() {
+            return self.clock.new_execution_id_in(slot_of(other));
+        }
+        self.execution_id(None)
+    }
+
     /// Notifies the scheduler that other slots are served.
     pub(crate) async fn announce_slots(&self) {
         let Some(routes) = self.routes.get() else { return };

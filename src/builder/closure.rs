@@ -37,7 +37,9 @@
 //! A closure is evaluated where an expression would be: its result is recorded before anything
 //! follows from it, and is not asked for again, also after a restart. It must not wait, and must
 //! have no effect but its result: a decision that was not recorded is made again. A closure that
-//! returns an error or panics fails its step with the kind `expression`, as an expression does. Executions that an earlier process started call the
+//! returns an error or panics fails its step as an expression does, with the kind `expression` or that
+//! of [`StepError::kind`], which `retry` and `on_error` can read; one that is
+//! [terminal](StepError::terminal) is not retried. Executions that an earlier process started call the
 //! closures that this one has under the same ids of workflow and step.
 
 use std::any::Any;
@@ -46,11 +48,15 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use greenroom_actors::domain::expression::{self, source_of_closure};
+use greenroom_actors::domain::expression::{self, ClosureError, Stated, source_of_closure};
+use greenroom_actors::domain::failure::ErrorName;
 use greenroom_actors::function::StepError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use self::sealed::Give;
+use crate::config::milliseconds;
 
 /// Values that a closure can read, those of expressions.
 pub struct Scope(expression::Scope);
@@ -84,6 +90,18 @@ impl Scope {
     /// Returns the data of the resume, if the step was resumed.
     pub fn resume<T: DeserializeOwned>(&self) -> Result<Option<T>, StepError> {
         self.0.value("resume").map(|value| read("resume", value)).transpose()
+    }
+
+    /// Returns the caller of the resume (`id`, `verified`), if the step was resumed and the caller is
+    /// known; `None` after a deadline.
+    pub fn resumed_by<T: DeserializeOwned>(&self) -> Result<Option<T>, StepError> {
+        self.named("resumed_by")
+    }
+
+    /// Returns, in a compensation, why the execution ends: `kind`, `status`, `message`, `stepId` and
+    /// `attempt`. `None` in any other step.
+    pub fn error<T: DeserializeOwned>(&self) -> Result<Option<T>, StepError> {
+        self.named("error")
     }
 
     /// Returns the output of an earlier step, by its id.
@@ -141,11 +159,11 @@ impl Closure {
         Self(Arc::new(move |scope| {
             // also what writes and drops the value is code of the program
             let compute = || {
-                let value = compute(&Scope(scope.clone())).map_err(|error| error.to_string())?;
-                serde_json::to_value(value).map_err(|error| error.to_string())
+                let value = compute(&Scope(scope.clone())).map_err(|error| stated(&error))?;
+                serde_json::to_value(value).map_err(|error| error.to_string().into())
             };
             let computed = catch_unwind(AssertUnwindSafe(compute));
-            computed.unwrap_or_else(|panic| Err(format!("panicked: {}", text_of(&*panic))))
+            computed.unwrap_or_else(|panic| Err(format!("panicked: {}", text_of(&*panic)).into()))
         }))
     }
 
@@ -164,6 +182,16 @@ impl fmt::Debug for Closure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Closure")
     }
+}
+
+/// Returns an error with what it states.
+fn stated(error: &StepError) -> ClosureError {
+    let stated = Stated {
+        name: error.named_kind().and_then(ErrorName::new),
+        is_terminal: error.is_terminal(),
+        retry_after_ms: error.requested_delay().map(milliseconds),
+    };
+    ClosureError { message: error.to_string(), stated }
 }
 
 fn text_of(panic: &(dyn Any + Send)) -> &str {
@@ -199,58 +227,90 @@ pub struct Written;
 #[derive(Debug)]
 pub struct Computed<T>(PhantomData<T>);
 
-/// A condition: an expression, or a closure as `|cx: &Scope| Ok(cx.data::<u64>()? > 5)`. `Shape` is
-/// inferred.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a condition",
-    note = "a condition is a text, or a closure `|cx: &Scope| -> Result<bool, StepError>`, whose \
-            argument has its type written out"
-)]
-pub trait Condition<Shape> {
-    fn given(self) -> Given<String>;
+/// Conversions that only this library implements.
+mod sealed {
+    use super::Given;
+
+    /// Conversion of what is given as `Shape` in place of a written `T`.
+    pub trait Give<T, Shape> {
+        fn given(self) -> Given<T>;
+    }
 }
 
-impl<S: Into<String>> Condition<Written> for S {
+impl<S: Into<String>> Give<String, Written> for S {
     fn given(self) -> Given<String> {
         Given::Written(self.into())
     }
 }
 
-impl<F> Condition<Computed<bool>> for F
+impl Give<Value, Written> for Value {
+    fn given(self) -> Given<Value> {
+        Given::Written(self)
+    }
+}
+
+impl<F, T, W> Give<W, Computed<T>> for F
 where
-    F: Fn(&Scope) -> Result<bool, StepError> + Send + Sync + 'static,
+    F: Fn(&Scope) -> Result<T, StepError> + Send + Sync + 'static,
+    T: Serialize,
 {
-    fn given(self) -> Given<String> {
+    fn given(self) -> Given<W> {
         Given::Closure(Closure::new(self))
     }
 }
 
+/// A condition: an expression, or a closure as `|cx: &Scope| Ok(cx.data::<u64>()? > 5)`. `Shape` is
+/// inferred. Only this library implements it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a condition",
+    note = "a condition is a text, or a closure `|cx: &Scope| -> Result<bool, StepError>`, whose \
+            argument has its type written out"
+)]
+pub trait Condition<Shape>: Give<String, Shape> {}
+
+impl<S: Into<String>> Condition<Written> for S {}
+
+impl<F> Condition<Computed<bool>> for F where
+    F: Fn(&Scope) -> Result<bool, StepError> + Send + Sync + 'static
+{
+}
+
+/// A point in time: an expression, or a closure as `|cx: &Scope| cx.input::<String>()`, whose value is
+/// an ISO 8601 text with a zone, or milliseconds since 1970. `Shape` is inferred. Only this library
+/// implements it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a point in time",
+    note = "a point in time is a text, or a closure `|cx: &Scope| -> Result<T, StepError>`, whose \
+            argument has its type written out and whose `T` implements `Serialize`"
+)]
+pub trait PointInTime<Shape>: Give<String, Shape> {}
+
+impl<S: Into<String>> PointInTime<Written> for S {}
+
+impl<F, T> PointInTime<Computed<T>> for F
+where
+    F: Fn(&Scope) -> Result<T, StepError> + Send + Sync + 'static,
+    T: Serialize,
+{
+}
+
 /// A value: JSON whose strings are expressions, or a closure as `|cx: &Scope| cx.data::<Order>()`.
-/// `Shape` is inferred.
+/// `Shape` is inferred. Only this library implements it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a value",
     note = "a value is a `serde_json::Value` whose strings are expressions, or a closure \
             `|cx: &Scope| -> Result<T, StepError>`, whose argument has its type written out and \
             whose `T` implements `Serialize`"
 )]
-pub trait Computation<Shape> {
-    fn given(self) -> Given<Value>;
-}
+pub trait Computation<Shape>: Give<Value, Shape> {}
 
-impl Computation<Written> for Value {
-    fn given(self) -> Given<Value> {
-        Given::Written(self)
-    }
-}
+impl Computation<Written> for Value {}
 
 impl<F, T> Computation<Computed<T>> for F
 where
     F: Fn(&Scope) -> Result<T, StepError> + Send + Sync + 'static,
     T: Serialize,
 {
-    fn given(self) -> Given<Value> {
-        Given::Closure(Closure::new(self))
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use greenroom_actors::domain::definition::{self, Body, Projection, StepKind};
 use greenroom_actors::domain::plan::Problem;
 use serde_json::Value;
 
-use super::{Retry, run};
+use super::closure::{Closure, Given};
+use super::{Computation, Retry, run};
 use crate::config::milliseconds;
 use crate::config::workflows::kind::ARGS_ALONE;
 
@@ -36,7 +37,9 @@ use crate::config::workflows::kind::ARGS_ALONE;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Compensation {
-    pub(super) rule: definition::Compensation,
+    rule: definition::Compensation,
+    /// Its arguments or its input, by their key.
+    given: Option<(&'static str, Given<Value>)>,
     /// Settings that do not belong to its kind: the key, and why not.
     misfits: Vec<(&'static str, &'static str)>,
 }
@@ -59,25 +62,27 @@ impl Compensation {
     }
 
     fn of(kind: StepKind) -> Self {
-        Self { rule: definition::Compensation::new(kind), misfits: Vec::new() }
+        Self { rule: definition::Compensation::new(kind), given: None, misfits: Vec::new() }
     }
 
-    /// Sets the arguments of a tool. Strings are expressions. Default: the output of the step.
-    pub fn args(mut self, value: Value) -> Self {
-        if let StepKind::Then { body: Body::Tool { args, .. } } = &mut self.rule.kind {
-            *args = Some(Projection(value));
-        } else {
-            self.misfits.push(("args", ARGS_ALONE));
+    /// Sets the arguments of a tool: JSON whose strings are expressions, or a closure over a
+    /// [`Scope`](super::Scope). Default: the output of the step.
+    pub fn args<Shape>(mut self, value: impl Computation<Shape>) -> Self {
+        match &self.rule.kind {
+            StepKind::Then { body: Body::Tool { .. } } => {
+                self.given = Some(("args", value.given()))
+            }
+            _ => self.misfits.push(("args", ARGS_ALONE)),
         }
         self
     }
 
-    /// Sets the input of a workflow. Strings are expressions. Default: the output of the step.
-    pub fn input(mut self, value: Value) -> Self {
-        if let StepKind::Workflow { input, .. } = &mut self.rule.kind {
-            *input = Some(Projection(value));
-        } else {
-            self.misfits.push(("input", "is only valid beside `workflow`"));
+    /// Sets the input of a workflow: JSON whose strings are expressions, or a closure over a
+    /// [`Scope`](super::Scope). Default: the output of the step.
+    pub fn input<Shape>(mut self, value: impl Computation<Shape>) -> Self {
+        match &self.rule.kind {
+            StepKind::Workflow { .. } => self.given = Some(("input", value.given())),
+            _ => self.misfits.push(("input", "is only valid beside `workflow`")),
         }
         self
     }
@@ -94,12 +99,26 @@ impl Compensation {
         self
     }
 
-    /// Returns the problems of the compensation of a step.
-    pub(super) fn problems(&self, step: &str) -> Vec<Problem> {
-        let problem = |(key, message): &(&str, &str)| Problem {
+    /// Returns the rule of a step, its closure by name, and its problems.
+    pub(super) fn named(
+        self,
+        step: &str,
+    ) -> (definition::Compensation, Option<(String, Closure)>, Vec<Problem>) {
+        let Self { mut rule, given, misfits } = self;
+        let mut code = None;
+        if let Some((key, given)) = given {
+            let (value, closure) = given.named(&format!("{step}.compensate.{key}"));
+            code = closure;
+            if let StepKind::Then { body: Body::Tool { args: given, .. } }
+            | StepKind::Workflow { input: given, .. } = &mut rule.kind
+            {
+                *given = Some(Projection(value));
+            }
+        }
+        let problem = |(key, message): (&str, &str)| Problem {
             place: ["steps", step, "compensate", key].map(str::to_owned).to_vec(),
-            message: (*message).to_owned(),
+            message: message.to_owned(),
         };
-        self.misfits.iter().map(problem).collect()
+        (rule, code, misfits.into_iter().map(problem).collect())
     }
 }

@@ -7,8 +7,8 @@ use greenroom_actors::domain::definition::{
 };
 use serde_json::Value;
 
-use super::closure::Closure;
-use super::{Computation, Condition, Given};
+use super::closure::{Closure, Given};
+use super::{Computation, Condition};
 
 use crate::config::milliseconds;
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::closure::Closure;
 use super::code::Code;
-use super::{Block, Computation, Condition, run};
+use super::{Block, Computation, Condition, PointInTime, run};
 use crate::config::milliseconds;
 use crate::config::workflows::kind;
 use crate::typed::{Carried, TypedFunction};
@@ -195,8 +195,8 @@ impl Step {
         Self::new(id, StepKind::Sleep { duration_ms: milliseconds(duration) })
     }
 
-    /// Waits until a point in time; `data` passes through. The expression returns an ISO 8601 text
-    /// with a zone, or milliseconds since 1970.
+    /// Waits until a point in time; `data` passes through. The expression, or the closure over a
+    /// [`Scope`](super::Scope), returns an ISO 8601 text with a zone, or milliseconds since 1970.
     ///
     /// ```
     /// use greenroom::builder::Step;
@@ -204,8 +204,10 @@ impl Step {
     /// let departure = Step::sleep_until("departure", "input.departs");
     /// # drop(departure);
     /// ```
-    pub fn sleep_until(id: impl Into<String>, expression: impl Into<String>) -> Self {
-        Self::new(id, StepKind::SleepUntil { until: expression.into() })
+    pub fn sleep_until<Shape>(id: impl Into<String>, until: impl PointInTime<Shape>) -> Self {
+        let id = id.into();
+        let (until, closure) = until.given().named(&format!("{id}.until"));
+        Self::new(id, StepKind::SleepUntil { until }).carrying(closure)
     }
 
     /// Runs the block for each item of an array, one after another unless [`Step::concurrency`] is

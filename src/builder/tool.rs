@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,13 +14,13 @@ use greenroom_actors::domain::definition::{CommandBody, HttpBody};
 use greenroom_actors::ports::model::ToolSpec;
 use serde_json::Value;
 use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
 
 use super::body::{Command, Http};
 use crate::config::tools::{
     CONCURRENCY, MEMORY_BYTES, OUTPUT_BYTES, Parts, in_scope, name_problem, parameters_problem,
 };
 use crate::config::{ConfigProblem, Spot, ToolConfig, ToolKind};
+use crate::threads::blocking;
 use crate::typed::Binding;
 #[cfg(feature = "schemars")]
 use crate::typed::{TypedFunction, tool_function};
@@ -145,7 +144,8 @@ impl Tool {
 
     /// Creates a tool from a function that blocks its thread, for example in a calculation or a file.
     /// It runs on a thread for blocking work. The time limit of the call does not stop it: it has to
-    /// look at [`ToolContext::cancellation`] if it takes long.
+    /// look at [`ToolContext::cancellation`] if it takes long. It counts for
+    /// [`concurrency`](Self::concurrency) until it has ended.
     pub fn blocking<F>(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -157,15 +157,12 @@ impl Tool {
     {
         let function = Arc::new(function);
         Self::function(name, description, parameters, move |arguments, context| {
-            let function = Arc::clone(&function);
-            async move {
-                let called = spawn_blocking(move || function(arguments, &context));
-                match called.await {
-                    Ok(ended) => ended,
-                    Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
-                    Err(_) => Err("the server is stopping".into()),
-                }
-            }
+            let (function, slot) = (Arc::clone(&function), context.hold_slot());
+            let call = move || {
+                let _until_the_end = slot;
+                function(arguments, &context)
+            };
+            async move { blocking(call).await? }
         })
     }
 

@@ -1,11 +1,11 @@
 //! Functions of steps, and the data that they share.
 
-use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use greenroom_actors::function::{StepContext, StepError, StepFunction, StepOutcome};
 
 use super::Greenroom;
+use crate::threads::blocking;
 use crate::typed::{Carried, TypedFunction, step_function};
 
 impl Greenroom {
@@ -99,13 +99,7 @@ impl Greenroom {
         let function = Arc::new(function);
         self.function(name, move |step| {
             let function = Arc::clone(&function);
-            async move {
-                match tokio::task::spawn_blocking(move || function(&step)).await {
-                    Ok(ended) => ended,
-                    Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
-                    Err(_) => Err("the server is stopping".into()),
-                }
-            }
+            async move { blocking(move || function(&step)).await? }
         })
     }
 

@@ -378,20 +378,23 @@ fn lints_of_rust_workflows_are_warnings() {
 }
 
 #[tokio::test]
-async fn blocking_functions_run_on_another_thread_and_their_panics_are_passed_on() {
+async fn blocking_functions_run_on_another_thread_in_the_scope_of_the_step() {
     use std::panic::AssertUnwindSafe;
 
     use futures_util::FutureExt;
     use greenroom_actors::function::StepContext;
+    use greenroom_actors::observe::log_record::LogScope;
 
     let here = std::thread::current().id();
     let greenroom = base().blocking_function("there", move |step| {
         assert_ne!(step.data["panics"], true, "as wanted");
-        Ok(json!(std::thread::current().id() != here).into())
+        assert_ne!(std::thread::current().id(), here);
+        Ok(json!(LogScope::current().and_then(|scope| scope.user_id.clone())).into())
     });
     let function = Arc::clone(&greenroom.registry.functions["there"]);
-    let ended = function(StepContext::for_test(json!({}))).await;
-    assert_eq!(ended, Ok(json!(true).into()));
+    let scope = Arc::new(LogScope { user_id: Some("ann".into()), ..LogScope::default() });
+    let ended = scope.during(function(StepContext::for_test(json!({})))).await;
+    assert_eq!(ended, Ok(json!("ann").into()));
     let ended = function(StepContext::for_test(json!({ "panics": true })));
     assert!(AssertUnwindSafe(ended).catch_unwind().await.is_err());
 }

@@ -32,7 +32,7 @@ use std::sync::Arc;
 use minijinja::{Environment, ErrorKind};
 use serde_json::Value;
 
-pub use self::closure::{CLOSURE, Closure, Closures, source_of_closure};
+pub use self::closure::{CLOSURE, Closure, ClosureError, Closures, Stated, source_of_closure};
 pub use self::error::ExpressionError;
 pub use self::projection::CompiledProjection;
 pub use self::scope::{Scope, VALUE_BYTES_MAX_DEFAULT};
@@ -131,7 +131,7 @@ impl Expression {
     fn run(&self, scope: &Scope) -> Result<minijinja::Value, ExpressionError> {
         if let Some(name) = &self.inner.closure {
             let value = scope.call(name);
-            let value = value.map_err(|why| ExpressionError::refused(self.source(), &why))?;
+            let value = value.map_err(|error| ExpressionError::closure(self.source(), &error))?;
             return Ok(Node::view(&Arc::new(value)));
         }
         let value = self.inner.code.eval(scope.root());

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 pub use self::name::{ERROR_NAME_BYTES_MAX, ErrorName};
 
-use crate::expression::ExpressionError;
+use crate::expression::{ExpressionError, Stated};
 use crate::schema::SchemaViolation;
 use crate::time::Timestamp;
 
@@ -187,7 +187,9 @@ impl AttemptFailure {
     /// Creates a failure to evaluate a part of the step; `of` is the prefix that names the part.
     pub(crate) fn not_evaluated(of: &str, error: &ExpressionError) -> Self {
         let kind = if error.is_too_costly { ErrorKind::Cost } else { ErrorKind::Expression };
-        Self::new(kind, format!("{of}{error}"))
+        let Stated { name, is_terminal, retry_after_ms } = error.stated;
+        let class = Some(ErrorClass { name, is_terminal, ..ErrorClass::of(kind) });
+        Self { class, retry_after_ms, ..Self::new(kind, format!("{of}{error}")) }
     }
 
     /// Creates a failure of a value named `of` that does not match its schema.

@@ -2,13 +2,13 @@
 
 mod error;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 pub use self::error::ToolError;
@@ -80,7 +80,16 @@ pub struct ToolContext {
     pub trace: Option<Trace>,
     /// Answers of people to earlier makings of this call.
     pub answers: Arc<Answers>,
+    /// Its place among the concurrent calls of the tool, if these are limited.
+    pub(crate) slot: Weak<OwnedSemaphorePermit>,
     pub(crate) home: Home,
+}
+
+/// The place of a call among the concurrent calls of its tool, which is free once this is dropped.
+#[derive(Debug)]
+#[must_use = "the place is free once this is dropped"]
+pub struct ToolSlot {
+    _permit: Option<Arc<OwnedSemaphorePermit>>,
 }
 
 /// Answers to the questions of a call, in the order in which it asked them.
@@ -123,8 +132,15 @@ impl ToolContext {
             cancellation: CancellationToken::new(),
             trace: None,
             answers: Arc::default(),
+            slot: Weak::new(),
             home: Home::default(),
         }
+    }
+
+    /// Holds the place of the call among the concurrent calls of its tool, for work on another thread.
+    /// A call that times out or is cancelled frees its place otherwise, while such work continues.
+    pub fn hold_slot(&self) -> ToolSlot {
+        ToolSlot { _permit: self.slot.upgrade() }
     }
 
     /// Asks a person, and waits for the answer for as long as it takes: the call ends with this

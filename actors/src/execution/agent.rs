@@ -18,7 +18,7 @@ use crate::agent::generation::{
 use crate::domain::fact::{Fact, Recorded, Start};
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::{ExecutionId, StepPath, step_generation_id};
-use crate::domain::machine::{AgentCall, Machine, StepResult};
+use crate::domain::machine::{AgentCall, Machine, Moment, StepResult};
 use crate::domain::trace::{Trace, TraceOrigin};
 use crate::execution::bodies::{Body, BodyEnd, timed_out};
 use crate::execution::calls::milliseconds;
@@ -36,7 +36,11 @@ impl ExecutionActor {
                 actor.start_body(path, attempt, body, ctx);
             }
         };
-        self.prepare(path, attempt, Machine::agent_call, begin, ctx);
+        let evaluate = |machine: &Machine, path: &str, moment: &Moment<'_>| {
+            let failed = |error: String| AttemptFailure::new(ErrorKind::Expression, error);
+            machine.agent_call(path, moment).map(|call| call.map_err(failed))
+        };
+        self.prepare(path, attempt, evaluate, begin, ctx);
     }
 
     /// Starts the generation at once; dropping the body cancels it. Without subscribers its events
@@ -82,7 +86,8 @@ impl ExecutionActor {
                 None => BodyEnd::of(StepResult::Failed(timed_out(limit_ms.unwrap_or_default()))),
             }
         };
-        Some(Body { work: work.boxed(), cancellation: CancellationToken::new(), relay })
+        let (tool, cancellation) = (None, CancellationToken::new());
+        Some(Body { work: work.boxed(), tool, cancellation, relay })
     }
 }
 

@@ -24,6 +24,8 @@ use crate::shared::BodyGuard;
 /// Work of one attempt.
 pub(super) struct Body {
     pub(super) work: BoxFuture<'static, BodyEnd>,
+    /// The tool that it calls.
+    pub(super) tool: Option<Arc<str>>,
     /// Fires when the work is dropped before its end.
     pub(super) cancellation: CancellationToken,
     /// Forwards its progress to subscribers.
@@ -166,13 +168,14 @@ impl ExecutionActor {
         body: Body,
         ctx: &mut Context<Self>,
     ) {
-        let Body { work, cancellation, relay } = body;
+        let Body { work, tool, cancellation, relay } = body;
         let key = (Arc::clone(path), attempt);
         let finished = key.clone();
         let Some(life) = &self.life else { return };
         let scope = scope_of_attempt(&life.scope, &life.header, path, attempt);
         let who = HeldBy { header: Arc::clone(&life.header), path: Arc::clone(path) };
-        let work = Polled { shared: Arc::clone(&self.shared), thread: self.shard, who, work };
+        let (shared, thread) = (Arc::clone(&self.shared), self.shard);
+        let work = Polled { shared, thread, who, tool, work };
         let handle =
             ctx.spawn(scope.during(work).into_actor(self).map(move |ended, actor, ctx| {
                 let BodyEnd { result, usage } = ended;

@@ -1,7 +1,7 @@
 //! Bodies that are calls: of functions, servers, programs and tools.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use actix::Context;
@@ -41,10 +41,14 @@ impl ExecutionActor {
     ) {
         let Some(life) = &self.life else { return };
         let token = CancellationToken::new();
+        let tool = match &call.callee {
+            Callee::Tool { tool, .. } => Some(Arc::clone(tool)),
+            Callee::Function(_) | Callee::Http(_) | Callee::Command(_) => None,
+        };
         let begun = self.work_of(life, path, attempt, call, &token);
         match begun {
             Ok((work, relay)) => {
-                let body = Body { work, cancellation: token, relay };
+                let body = Body { work, tool, cancellation: token, relay };
                 self.start_body(path, attempt, body, ctx);
             }
             // Removed since the step began; it is called once it is registered again.
@@ -218,6 +222,7 @@ impl ExecutionActor {
             cancellation,
             trace: Some(self.trace_below(life, path, attempt)),
             answers: Arc::default(),
+            slot: Weak::new(),
             home: self.shared.home.clone(),
         }
     }

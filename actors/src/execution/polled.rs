@@ -6,9 +6,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use tokio::time::Instant;
 
 use crate::execution::bodies::BodyEnd;
-use crate::observe::blocked::BLOCKED_AFTER_MS;
+use crate::observe::blocked::BLOCKED_AFTER;
 use crate::shard::pulse::HeldBy;
 use crate::shared::Shared;
 
@@ -17,6 +18,8 @@ pub(super) struct Polled {
     pub(super) shared: Arc<Shared>,
     pub(super) thread: usize,
     pub(super) who: HeldBy,
+    /// The tool that the step calls.
+    pub(super) tool: Option<Arc<str>>,
     pub(super) work: BoxFuture<'static, BodyEnd>,
 }
 
@@ -25,32 +28,42 @@ impl Future for Polled {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<BodyEnd> {
         let shared = Arc::clone(&self.shared);
-        let begun = shared.clock.now();
-        let held = shared.pulse.hold(self.thread, &self.who);
+        let begun = Instant::now();
+        let holds = shared.pulse.hold(self.thread, &self.who);
         let polled = self.work.as_mut().poll(cx);
-        drop(held);
-        let held_ms = shared.clock.now().ms_since(begun);
-        if held_ms >= BLOCKED_AFTER_MS {
-            self.report(held_ms);
+        drop(holds);
+        let held = begun.elapsed();
+        if held >= BLOCKED_AFTER {
+            self.report(held);
         }
         polled
     }
 }
 
 impl Polled {
-    fn report(&self, held_ms: u64) {
+    fn report(&self, held: Duration) {
         let HeldBy { header, path } = &self.who;
-        self.shared.meter.blocked(header, path, Duration::from_millis(held_ms));
+        self.shared.meter.blocked(header, path, held);
         let workflow = &header.workflow_id;
         let step = format!("step {} of workflow {workflow}", without_indexes(path));
-        if self.shared.warned.is_due(&step, self.shared.clock.now()) {
-            log::warn!(
-                "step {path} of workflow {workflow} blocked its thread for {held_ms} ms, and every \
-                 execution on it; register its function with blocking_function, or move the work \
-                 to tokio::task::spawn_blocking"
-            );
+        if self.shared.warned.is_due(&step, Instant::now()) {
+            let step = format!("step {path} of workflow {workflow}");
+            log::warn!("{}", warning(&step, self.tool.as_deref(), held));
         }
     }
+}
+
+/// Returns the warning about a step, which calls this tool or else runs a function.
+fn warning(step: &str, tool: Option<&str>, held: Duration) -> String {
+    let (within, advice) = match tool {
+        Some(tool) => (format!(" in tool {tool}"), "register the tool with Tool::blocking"),
+        None => (String::new(), "register its function with blocking_function"),
+    };
+    format!(
+        "{step} blocked its thread for {} ms{within}, and every execution on it; {advice}, or move \
+         the work to tokio::task::spawn_blocking",
+        held.as_millis()
+    )
 }
 
 /// Returns a path in which iterations of a step are the same.
@@ -74,5 +87,23 @@ mod tests {
         {
             assert_eq!(without_indexes(path), expected);
         }
+    }
+
+    #[test]
+    fn the_advice_names_what_the_step_runs() {
+        let held = Duration::from_millis(120);
+        let of = |tool| warning("step a of workflow w", tool, held);
+        assert_eq!(
+            of(None),
+            "step a of workflow w blocked its thread for 120 ms, and every execution on it; \
+             register its function with blocking_function, or move the work to \
+             tokio::task::spawn_blocking"
+        );
+        assert_eq!(
+            of(Some("scan")),
+            "step a of workflow w blocked its thread for 120 ms in tool scan, and every execution \
+             on it; register the tool with Tool::blocking, or move the work to \
+             tokio::task::spawn_blocking"
+        );
     }
 }

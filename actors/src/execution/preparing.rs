@@ -13,7 +13,7 @@ use crate::execution::deciding::lane_of;
 use crate::shard::evaluation::Cancel;
 
 /// Work of an attempt; `None` if the attempt is not current.
-type Prepared<T> = Option<Result<T, String>>;
+type Prepared<T> = Option<Result<T, AttemptFailure>>;
 
 impl ExecutionActor {
     /// Evaluates the work of an attempt and begins it, if the attempt is still current. An attempt
@@ -30,13 +30,20 @@ impl ExecutionActor {
         let (work, effort) = self.shared.at_moment(&self.id, |moment| {
             within(moment.budget, || evaluate(&life.machine, path, moment))
         });
-        let begin = move |actor: &mut Self, path: &StepPath, work, effort: Effort, ctx: &mut _| {
-            let kind = if effort.is_exceeded { ErrorKind::Cost } else { ErrorKind::Expression };
+        let begin = move |actor: &mut Self,
+                          path: &StepPath,
+                          work: Prepared<T>,
+                          effort: Effort,
+                          ctx: &mut Context<Self>| {
             match work {
                 None => {}
                 Some(Ok(work)) => begin(actor, path, attempt, work, ctx),
-                Some(Err(error)) => {
-                    actor.fail_attempt(path, attempt, AttemptFailure::new(kind, error), ctx);
+                Some(Err(failure)) => {
+                    let failure = match effort.is_exceeded {
+                        true => AttemptFailure::new(ErrorKind::Cost, failure.message),
+                        false => failure,
+                    };
+                    actor.fail_attempt(path, attempt, failure, ctx);
                 }
             }
         };

@@ -3,30 +3,29 @@
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-
-use crate::domain::time::Timestamp;
-use crate::ports::clock::Clock;
+use tokio::time::Instant;
 
 /// Duration of a poll from which on it is reported.
-pub(crate) const BLOCKED_AFTER_MS: u64 = 100;
+pub(crate) const BLOCKED_AFTER: Duration = Duration::from_millis(100);
 
 /// Least time between two warnings about the same code.
-const WARNED_EVERY_MS: u64 = 60_000;
+const WARNED_EVERY: Duration = Duration::from_secs(60);
 
 /// Code that is remembered; more than a program has, unless its names come from data.
 const KNOWN_MAX: usize = 1000;
 
 /// Times of the last warnings, by the code that they are about.
 #[derive(Default)]
-pub(crate) struct Warned(Mutex<HashMap<String, Timestamp>>);
+pub(crate) struct Warned(Mutex<HashMap<String, Instant>>);
 
 impl Warned {
     /// Returns true if a warning about this code is due, which then counts as given.
-    pub(crate) fn is_due(&self, code: &str, now: Timestamp) -> bool {
+    pub(crate) fn is_due(&self, code: &str, now: Instant) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.get(code).is_some_and(|last| now.ms_since(*last) < WARNED_EVERY_MS) {
+        if known.get(code).is_some_and(|last| now.duration_since(*last) < WARNED_EVERY) {
             return false;
         }
         if known.len() >= KNOWN_MAX {
@@ -37,18 +36,17 @@ impl Warned {
     }
 }
 
-/// Runs work, and calls a function with the milliseconds of each poll that blocks its thread.
+/// Runs work, and calls a function with the duration of each poll that blocks its thread.
 pub(crate) async fn timed<T>(
-    clock: &dyn Clock,
     mut work: BoxFuture<'static, T>,
-    mut blocked: impl FnMut(u64),
+    mut blocked: impl FnMut(Duration),
 ) -> T {
     poll_fn(move |cx| {
-        let begun = clock.now();
+        let begun = Instant::now();
         let polled = work.as_mut().poll(cx);
-        let held_ms = clock.now().ms_since(begun);
-        if held_ms >= BLOCKED_AFTER_MS {
-            blocked(held_ms);
+        let held = begun.elapsed();
+        if held >= BLOCKED_AFTER {
+            blocked(held);
         }
         polled
     })
@@ -57,52 +55,35 @@ pub(crate) async fn timed<T>(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicI64, Ordering};
-
     use futures_util::FutureExt as _;
+    use tokio::time::advance;
 
     use super::*;
 
-    /// A clock that only the test moves.
-    #[derive(Default)]
-    struct Moved(AtomicI64);
-
-    impl Clock for Moved {
-        fn now(&self) -> Timestamp {
-            Timestamp(self.0.load(Ordering::SeqCst))
-        }
-
-        fn new_id(&self) -> Arc<str> {
-            "id".into()
-        }
-    }
-
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn each_poll_counts_by_itself() {
         for (polls, expected) in [
             (vec![99, 99, 99], vec![]),
             (vec![0, 100], vec![100]),
             (vec![250, 10, 101], vec![250, 101]),
         ] {
-            let clock = Arc::new(Moved::default());
-            let (inside, takes) = (Arc::clone(&clock), polls.clone());
+            let takes = polls.clone();
             let work = async move {
                 for takes_ms in takes {
-                    inside.0.fetch_add(takes_ms, Ordering::SeqCst);
-                    tokio::task::yield_now().await;
+                    // within one poll
+                    advance(Duration::from_millis(takes_ms)).await;
                 }
                 "done"
             };
             let mut seen = Vec::new();
-            assert_eq!(timed(&*clock, work.boxed(), |ms| seen.push(ms)).await, "done");
+            assert_eq!(timed(work.boxed(), |held| seen.push(held.as_millis())).await, "done");
             assert_eq!(seen, expected, "{polls:?}");
         }
     }
 
     #[test]
     fn the_same_code_is_warned_of_once_a_minute() {
-        let warned = Warned::default();
+        let (warned, begun) = (Warned::default(), Instant::now());
         let rows = [
             ("a", 1_000, true),
             ("a", 1_001, false),
@@ -112,11 +93,12 @@ mod tests {
             ("b", 61_000, false),
             ("b", 61_002, true),
         ];
-        for (code, now, expected) in rows {
-            assert_eq!(warned.is_due(code, Timestamp(now)), expected, "{code} at {now}");
+        for (code, at_ms, expected) in rows {
+            let now = begun + Duration::from_millis(at_ms);
+            assert_eq!(warned.is_due(code, now), expected, "{code} at {at_ms}");
         }
         for number in 0..2 * KNOWN_MAX {
-            assert!(warned.is_due(&number.to_string(), Timestamp(0)));
+            assert!(warned.is_due(&number.to_string(), begun));
         }
         assert!(warned.0.lock().unwrap().len() <= KNOWN_MAX);
     }

@@ -14,7 +14,6 @@ use crate::domain::machine::ReplayFrom;
 use crate::domain::nesting::check_depth;
 use crate::domain::plan::Plan;
 use crate::domain::principal::Principal;
-use crate::domain::slot::slot_of;
 use crate::ports::answer_guard::GivenAnswer;
 use crate::ports::workers::Lane;
 use crate::replay::{Original, ReplayError};
@@ -118,9 +117,8 @@ impl Runtime {
         }
         let original = self.original(target, &mut request).await?;
         let chosen_id = request.execution_id.is_some();
-        // Near the children that it copies: what undoes one is found by all that share it.
-        let near = || shared.clock.new_execution_id_in(slot_of(&target.execution_id));
-        let id = request.execution_id.clone().unwrap_or_else(near);
+        let id =
+            request.execution_id.clone().unwrap_or_else(|| shared.id_near(&target.execution_id));
         let Original { plan, start, mut replayed } = *original;
         check_answer(shared, &plan, start.user_id.as_deref(), &mut replayed).await?;
         if let Some(given) = answer_of(&plan, &id, &replayed) {

@@ -1,6 +1,6 @@
 //! Direct calls of tools.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
@@ -158,6 +158,7 @@ fn direct_context(
         cancellation: CancellationToken::new(),
         trace: None,
         answers: Arc::default(),
+        slot: Weak::new(),
         home: Home::default(),
     }
 }

@@ -1,6 +1,6 @@
-//! A step that blocks its thread is counted. The test's own clock sets the duration of each poll.
+//! A step that blocks its thread is counted, by a time that no clock sets: that of the runtime, which is
+//! paused.
 
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,19 +16,16 @@ use serde_json::json;
 
 use crate::workflows::{function, run, workflow};
 
-/// A clock that changes only when the test moves it.
-struct MovedClock {
-    ids: TestClock,
-    now: AtomicI64,
-}
+/// A clock that stands still.
+struct StoppedClock(TestClock);
 
-impl Clock for MovedClock {
+impl Clock for StoppedClock {
     fn now(&self) -> Timestamp {
-        Timestamp(self.now.load(Ordering::SeqCst))
+        Timestamp(1_000_000)
     }
 
     fn new_id(&self) -> Arc<str> {
-        self.ids.new_id()
+        self.0.new_id()
     }
 }
 
@@ -61,26 +58,22 @@ impl Meter for Blocked {
 #[actix::test]
 async fn a_step_that_blocks_its_thread_is_reported() {
     tokio::time::pause();
-    let clock = Arc::new(MovedClock { ids: TestClock::new(), now: AtomicI64::new(1_000_000) });
     let steps = ["short", "long", "awaits"].map(|name| run(name, name));
     let mut registry = registry_of([workflow("w", steps.to_vec())]);
     // duration of each poll of the body; a body that awaits frees the thread in between
     for (name, polls) in [("short", [99, 0]), ("long", [100, 0]), ("awaits", [99, 250])] {
-        let clock = Arc::clone(&clock);
-        let body = function(move |_| {
-            let clock = Arc::clone(&clock);
-            async move {
-                for takes_ms in polls {
-                    clock.now.fetch_add(takes_ms, Ordering::SeqCst);
-                    tokio::task::yield_now().await;
-                }
-                Ok(json!(name).into())
+        let body = function(move |_| async move {
+            for takes_ms in polls {
+                // within one poll
+                tokio::time::advance(Duration::from_millis(takes_ms)).await;
             }
+            Ok(json!(name).into())
         });
         registry.functions.insert(name.to_owned(), body);
     }
     let blocked = Arc::new(Blocked::default());
-    let mut ports = RuntimePorts::new(Arc::new(MemoryStore::new()), Arc::clone(&clock) as _);
+    let mut ports =
+        RuntimePorts::new(Arc::new(MemoryStore::new()), Arc::new(StoppedClock(TestClock::new())));
     ports.meter = Arc::clone(&blocked) as _;
     let limits = RuntimeLimits { placement: Placement::Here, ..RuntimeLimits::default() };
     let runtime = Runtime::launch(registry, ports, limits).await.unwrap();

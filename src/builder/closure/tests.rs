@@ -1,12 +1,17 @@
 //! Workflows whose conditions and values are closures.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use greenroom_actors::domain::expression;
 use greenroom_actors::domain::status::Status;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::builder::{Block, Scope, Step, Suspend, Workflow};
+use super::Scope;
+use crate::builder::{
+    Block, Compensation, OnError, Projection, Retry, Step, Suspend, Tool, Workflow, map, tool,
+};
 use crate::step::{StepContext, StepError};
 use crate::store::MemoryStore;
 use crate::{Greenroom, RunError};
@@ -60,10 +65,12 @@ fn order() -> Workflow {
 
 fn shop() -> Greenroom {
     let payment = Workflow::new("payment").step(Step::map("done", json!("input.cents")));
+    let buy = Tool::function("buy", "d", json!({ "type": "object" }), |it, _| async { Ok(it) });
     Greenroom::new()
         .configure(|config| config.server.port = 0)
         .store(Arc::new(MemoryStore::new()))
         .workflow(payment)
+        .define_tool(buy)
 }
 
 #[tokio::test]
@@ -117,6 +124,93 @@ async fn a_closure_that_fails_or_panics_fails_its_step() {
         assert_eq!(failure.step_id.as_deref(), Some("a"));
         server.stop().await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn what_a_closure_says_of_its_failure_decides_what_follows() {
+    fn sold_out(_: &Scope) -> Result<Value, StepError> {
+        Err(StepError::terminal("no lamps").kind("sold_out"))
+    }
+    fn busy(_: &Scope) -> Result<Value, StepError> {
+        Err(StepError::new("come back").kind("busy"))
+    }
+    let retry = || Retry::attempts(2).delay(Duration::from_millis(1));
+    let shown =
+        || OnError::Value(Projection(json!({ "kind": "error.kind", "attempt": "error.attempt" })));
+    let block = Block::new("b").step(Step::map("c", json!("1")));
+    let is_sold_out = |_: &Scope| Err(StepError::new("no lamps").kind("sold_out"));
+    let calls = || Step::then("a", tool("buy")).retry(retry());
+    let pays = || Step::workflow("a", "payment").retry(retry());
+    let rows = [
+        (Step::when("a", is_sold_out, block), "sold_out", 1),
+        (calls().args(sold_out), "sold_out", 1),
+        (calls().args(busy), "busy", 2),
+        (pays().input(sold_out), "sold_out", 1),
+        (pays().input(busy), "busy", 2),
+        (calls().args(|cx: &Scope| cx.input::<u8>()), "expression", 1),
+    ];
+    for (index, (step, kind, attempt)) in rows.into_iter().enumerate() {
+        let workflow = Workflow::new("w").step(step.on_error(shown()));
+        let server = shop().workflow(workflow).start().await.unwrap();
+        let run = server.handle().start("w", &json!("x")).await.unwrap();
+        let expected = json!({ "kind": kind, "attempt": attempt });
+        assert_eq!(run.result().await.unwrap(), expected, "row {index}");
+        server.stop().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn closures_undo_steps_choose_times_and_make_results() {
+    let undone = Arc::new(Mutex::new(Vec::new()));
+    let notes = Arc::clone(&undone);
+    let undo = Tool::function("undo", "d", json!({ "type": "object" }), move |args, _| {
+        notes.lock().unwrap().push(args);
+        async { Ok(json!(null)) }
+    });
+    let why = |cx: &Scope| {
+        let error: Option<Value> = cx.error()?;
+        Ok(
+            json!({ "room": cx.data::<Value>()?["room"], "why": error.map(|it| it["message"].clone()) }),
+        )
+    };
+    let book = Step::then("book", map(json!({ "room": "7" })));
+    let trip = Workflow::new("trip")
+        .step(book.compensate(Compensation::new(tool("undo")).args(why)))
+        .step(Step::run("pay", "pay"));
+    let later = Workflow::new("later")
+        .step(Step::sleep_until("until", |cx: &Scope| Ok(cx.input::<u64>()? + 1)))
+        .result(|cx: &Scope| Ok(json!({ "slept": cx.data::<u64>()? })));
+    let server = shop()
+        .define_tool(undo)
+        .function("pay", |_| async { Err(StepError::terminal("no money")) })
+        .workflow(trip)
+        .workflow(later)
+        .start()
+        .await
+        .unwrap();
+    let handle = server.handle();
+    let run = handle.start("later", &json!(1)).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), json!({ "slept": 1 }));
+    let run = handle.start("trip", &json!(null)).await.unwrap();
+    assert!(matches!(run.result().await, Err(RunError::Failed(_))));
+    assert_eq!(*undone.lock().unwrap(), [json!({ "room": 7, "why": "no money" })]);
+    server.stop().await.unwrap();
+}
+
+#[test]
+fn a_closure_reads_who_answered() {
+    #[derive(Deserialize, PartialEq, Debug)]
+    struct By {
+        id: String,
+        verified: bool,
+    }
+    let without = Scope(expression::Scope::new());
+    assert_eq!(without.resumed_by::<By>(), Ok(None));
+    assert_eq!(without.error::<Value>(), Ok(None));
+    let by = Arc::new(json!({ "id": "ann", "verified": true }));
+    let answered = Scope(expression::Scope::new().with("resumed_by", by));
+    let ann = By { id: "ann".to_owned(), verified: true };
+    assert_eq!(answered.resumed_by(), Ok(Some(ann)));
 }
 
 #[test]

@@ -241,9 +241,10 @@ impl Step {
     /// Undoes the step after it has completed, if the execution fails: in reverse order of the steps'
     /// ends, each item and iteration by itself, before the failure is recorded.
     pub fn compensate(mut self, compensation: Compensation) -> Self {
-        self.misfits.extend(compensation.problems(&self.step.id));
-        self.step.compensate = Some(Box::new(compensation.rule));
-        self.setting("compensate")
+        let (rule, closure, problems) = compensation.named(&self.step.id);
+        self.misfits.extend(problems);
+        self.step.compensate = Some(Box::new(rule));
+        self.carrying(closure).setting("compensate")
     }
 
     fn setting(mut self, key: &'static str) -> Self {

@@ -1,6 +1,7 @@
 //! Tools of every kind in Rust: equal to those of a file, and refused for the same reasons.
 
 mod approvals;
+mod blocking;
 
 use std::time::Duration;
 
@@ -289,25 +290,4 @@ fn options_of_functions_and_approvals_afterwards() {
     let mut again = Config::parse(DEFINED, "c.toml").unwrap();
     again.keep_choices_of(&config);
     assert_eq!(shown(&again.tools["ask"]), shown(&config.tools["ask"]));
-}
-
-#[tokio::test]
-async fn blocking_tools_run_on_another_thread_and_their_panics_are_passed_on() {
-    use std::panic::AssertUnwindSafe;
-
-    use futures_util::FutureExt as _;
-    use greenroom_actors::agent::tool::ToolBody;
-
-    let here = std::thread::current().id();
-    let tool = Tool::blocking("there", "d", order(), move |arguments, _| {
-        assert_ne!(arguments["panics"], true, "as wanted");
-        Ok(json!(std::thread::current().id() != here))
-    });
-    let greenroom = known().define_tool(tool);
-    let ToolBody::Function(call) = &greenroom.registry.tools["there"].body else {
-        panic!("another kind");
-    };
-    assert_eq!(call(json!({}), ToolContext::for_test()).await, Ok(json!(true)));
-    let ended = call(json!({ "panics": true }), ToolContext::for_test());
-    assert!(AssertUnwindSafe(ended).catch_unwind().await.is_err());
 }

@@ -11,13 +11,38 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Scope;
+use crate::failure::ErrorName;
 
 /// Name of the function in whose place a closure is called.
 pub const CLOSURE: &str = "closure";
 
 /// Code in place of an expression. It must not wait, and must have no effect but its result: a
-/// decision that was not recorded is made again. An error says why there is no value.
-pub type Closure = Arc<dyn Fn(&Scope) -> Result<Value, String> + Send + Sync>;
+/// decision that was not recorded is made again.
+pub type Closure = Arc<dyn Fn(&Scope) -> Result<Value, ClosureError> + Send + Sync>;
+
+/// Failure of a closure.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClosureError {
+    pub message: String,
+    pub stated: Stated,
+}
+
+/// Statements of code about its failure, beside the message.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stated {
+    /// Name of the failure, in place of the kind.
+    pub name: Option<ErrorName>,
+    /// True if further attempts are ruled out.
+    pub is_terminal: bool,
+    /// Delay before the next attempt.
+    pub retry_after_ms: Option<u64>,
+}
+
+impl From<String> for ClosureError {
+    fn from(message: String) -> Self {
+        Self { message, stated: Stated::default() }
+    }
+}
 
 /// The closures of a process, by workflow and name. Cheap to clone.
 #[derive(Clone, Default)]
@@ -49,11 +74,11 @@ pub(super) struct OfWorkflow {
 }
 
 impl OfWorkflow {
-    pub(super) fn call(&self, name: &str, scope: &Scope) -> Result<Value, String> {
+    pub(super) fn call(&self, name: &str, scope: &Scope) -> Result<Value, ClosureError> {
         let Self { closures, workflow } = self;
         match closures.get(workflow, name) {
             Some(closure) => closure(scope),
-            None => Err(unregistered(name)),
+            None => Err(unregistered(name).into()),
         }
     }
 }
@@ -78,7 +103,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::expression::Expression;
+    use crate::definition::Projection;
+    use crate::expression::{CompiledProjection, Expression};
+    use crate::failure::{AttemptFailure, ErrorKind};
 
     #[test]
     fn a_closure_is_a_whole_expression() {
@@ -100,7 +127,7 @@ mod tests {
         let mut closures = Closures::default();
         let twice: Closure = Arc::new(|scope| match scope.value("data").and_then(|n| n.as_i64()) {
             Some(n) => Ok(json!(n * 2)),
-            None => Err("data is no number".to_owned()),
+            None => Err("data is no number".to_owned().into()),
         });
         assert!(closures.add("w", "twice", Arc::clone(&twice)));
         assert!(!closures.add("w", "twice", Arc::clone(&twice)), "registered twice");
@@ -126,5 +153,27 @@ mod tests {
             let refused = evaluated(&source_of_closure(name), &scope).unwrap_err();
             assert!(refused.contains(expected), "{refused}");
         }
+    }
+
+    #[test]
+    fn what_a_closure_states_of_its_failure_is_kept() {
+        let stated = Stated {
+            name: ErrorName::new("sold_out"),
+            is_terminal: true,
+            retry_after_ms: Some(2000),
+        };
+        let mut closures = Closures::default();
+        let error = ClosureError { message: "no lamps".to_owned(), stated };
+        closures.add("w", "fails", Arc::new(move |_| Err(error.clone())));
+        let scope = Scope::new().with_closures(closures, Arc::from("w"));
+        let inside = Projection(json!({ "a": [source_of_closure("fails")] }));
+        let error = CompiledProjection::compile(&inside).unwrap().evaluate(&scope).unwrap_err();
+        assert_eq!(error.to_string(), "a[0]: no lamps in `closure('fails')`");
+        let failure = AttemptFailure::not_evaluated("input: ", &error);
+        let seen = failure.in_scope("a", 1);
+        assert_eq!((&seen["kind"], failure.retry_after_ms), (&json!("sold_out"), Some(2000)));
+        let class = failure.class.unwrap();
+        assert!(class.is_never_retried());
+        assert_eq!(class.kind, ErrorKind::Expression);
     }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use minijinja::{Error, ErrorKind};
 
+use super::closure::{ClosureError, Stated};
+
 const SOURCE_CHARS_SHOWN: usize = 80;
 const MESSAGE_CHARS_MAX: usize = 240;
 
@@ -18,6 +20,8 @@ pub struct ExpressionError {
     pub is_undefined: bool,
     /// True if the evaluation exceeded its budget; it is not retried.
     pub is_too_costly: bool,
+    /// Statements of the closure that failed.
+    pub stated: Stated,
 }
 
 impl fmt::Display for ExpressionError {
@@ -37,7 +41,13 @@ impl ExpressionError {
         let message = shortened(message, MESSAGE_CHARS_MAX);
         let source = shortened(source.trim(), SOURCE_CHARS_SHOWN);
         let message = format!("{message} in `{source}`");
-        Self { place: String::new(), message, is_undefined: false, is_too_costly: false }
+        let (place, stated) = (String::new(), Stated::default());
+        Self { place, message, is_undefined: false, is_too_costly: false, stated }
+    }
+
+    /// Creates the error of a closure.
+    pub(super) fn closure(source: &str, error: &ClosureError) -> Self {
+        Self { stated: error.stated, ..Self::refused(source, &error.message) }
     }
 
     /// Creates an error of the engine about `source`.

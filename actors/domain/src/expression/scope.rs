@@ -6,7 +6,7 @@ use std::sync::Arc;
 use minijinja::value::{Enumerator, Object, Value};
 use serde_json::Value as Json;
 
-use super::closure::{Closures, OfWorkflow, unregistered};
+use super::closure::{ClosureError, Closures, OfWorkflow, unregistered};
 use super::json::Node;
 use crate::effort;
 
@@ -101,10 +101,10 @@ impl Scope {
         }
     }
 
-    pub(super) fn call(&self, closure: &str) -> Result<Json, String> {
+    pub(super) fn call(&self, closure: &str) -> Result<Json, ClosureError> {
         match &self.names.closures {
             Some(own) => own.call(closure, self),
-            None => Err(unregistered(closure)),
+            None => Err(unregistered(closure).into()),
         }
     }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::call::{CommandRun, HttpRequest};
 use crate::expression::{CompiledProjection, Scope};
+use crate::failure::AttemptFailure;
 use crate::ids::compensated_path;
 use crate::machine::scope::{Named, Outputs};
 use crate::machine::{Machine, Moment};
@@ -45,7 +46,7 @@ pub struct FunctionCall {
 
 impl Machine {
     /// Returns the call of the step at a path, or the reason why it cannot be made.
-    pub fn call(&self, path: &str, moment: &Moment<'_>) -> Option<Result<DueCall, String>> {
+    pub fn call(&self, path: &str, moment: &Moment<'_>) -> Option<Result<DueCall, AttemptFailure>> {
         let (step, node) = self.node(path)?;
         let Work::Call(call) = &step.work else { return None };
         let timeout_ms = step.timeout_ms;
@@ -92,22 +93,25 @@ fn callee(
     node: &Node,
     given: impl FnOnce() -> FunctionScope,
     scope: impl FnOnce(Named) -> Scope,
-) -> Result<Callee, String> {
+) -> Result<Callee, AttemptFailure> {
     let data = &node.input;
     match call {
         Call::Function(function) => Ok(Callee::Function(function_call(function, node, given()))),
         Call::Http(call) => {
             let scope = scope(Named::among(call.names()));
-            call.request(&scope, data).map(|request| Callee::Http(Box::new(request)))
+            let request = call.request(&scope, data).map_err(AttemptFailure::expression)?;
+            Ok(Callee::Http(Box::new(request)))
         }
         Call::Command(call) => {
             let scope = scope(Named::among(call.names()));
-            call.run(&scope, data).map(|run| Callee::Command(Box::new(run)))
+            let run = call.run(&scope, data).map_err(AttemptFailure::expression)?;
+            Ok(Callee::Command(Box::new(run)))
         }
         Call::Tool { tool, args } => {
             let evaluated = |args: &CompiledProjection| {
                 let scope = scope(Named::among(args.names()));
-                args.evaluate(&scope).map_err(|error| format!("args: {error}"))
+                args.evaluate(&scope)
+                    .map_err(|error| AttemptFailure::not_evaluated("args: ", &error))
             };
             let args = args.as_ref().map_or_else(|| Ok(Value::clone(data)), evaluated)?;
             Ok(Callee::Tool { tool: Arc::clone(tool), args })

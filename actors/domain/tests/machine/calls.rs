@@ -39,7 +39,7 @@ pub(crate) fn call_at(world: &World, path: &str) -> Option<Result<Callee, String
         closures: &Closures::default,
     };
     let call = world.machine.call(path, &moment);
-    call.map(|call| call.map(|call| call.callee))
+    call.map(|call| call.map(|call| call.callee).map_err(|failure| failure.message))
 }
 
 fn called(world: &World) -> Option<Result<Callee, String>> {

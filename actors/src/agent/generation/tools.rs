@@ -12,7 +12,7 @@ mod gate;
 mod question;
 mod workflow;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt as _, ready};
@@ -305,6 +305,7 @@ impl Caller {
             cancellation: CancellationToken::new(),
             trace: Some(self.trace.clone()),
             answers: Arc::new(Answers::new(self.answers.clone())),
+            slot: Weak::new(),
             home: Home::default(),
         }
     }

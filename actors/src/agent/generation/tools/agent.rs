@@ -125,25 +125,16 @@ fn message_for_model(agent_id: &str, error: &GenerateError) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::home::Home;
 
     #[test]
     fn identity_and_depth_are_passed_on() {
         let context = ToolContext {
-            agent_id: None,
-            generation_id: None,
-            tool_call_id: Arc::from("call"),
             user_id: Some(Arc::from("anna")),
             conversation_id: Some(Arc::from("c1")),
             context: Arc::new(Map::from_iter([("tier".to_owned(), json!("gold"))])),
-            idempotency_key: String::new(),
-            cancellation: CancellationToken::new(),
-            trace: None,
-            answers: Arc::default(),
-            home: Home::default(),
+            ..ToolContext::for_test()
         };
         let request = request("clerk", "how much?", &context, 4);
         assert_eq!(request.depth, 4);

@@ -76,12 +76,16 @@ pub(crate) async fn invoke(
     let cancellation = invocation.context.cancellation.clone().drop_guard();
     let begin = Instant::now();
     let deadline = begin + limit;
-    let _permit = match tokio::time::timeout_at(deadline, permit(&tool)).await {
-        Ok(Ok(permit)) => permit,
+    let permit = match tokio::time::timeout_at(deadline, permit(&tool)).await {
+        Ok(Ok(permit)) => permit.map(Arc::new),
         Ok(Err(_)) => return ToolReturn::error("the tool no longer accepts calls"),
         Err(_) => return timed_out(limit, limit),
     };
     let waited = begin.elapsed();
+    // work on other threads can hold it for longer than this call
+    let slot = permit.as_ref().map(Arc::downgrade).unwrap_or_default();
+    let context = ToolContext { slot, ..invocation.context };
+    let invocation = Invocation { context, ..invocation };
     let work = AssertUnwindSafe(perform(deps, tool, invocation)).catch_unwind();
     match tokio::time::timeout_at(deadline, work).await {
         Ok(Ok(returned)) => {
@@ -145,7 +149,7 @@ async fn perform(
             let work = async move { function(arguments, context).await }.boxed();
             let result = match is_of_step {
                 true => work.await,
-                false => timed(&*deps.clock, work, |ms| warn_of(&deps, &tool, ms)).await,
+                false => timed(work, |held| warn_of(&deps, &tool, held)).await,
             };
             returned(&deps.evaluations, lane, result).await
         }
@@ -166,9 +170,10 @@ async fn perform(
 }
 
 /// Warns of a tool that blocks its thread.
-fn warn_of(deps: &GenerationDeps, tool: &ToolDefinition, held_ms: u64) {
+fn warn_of(deps: &GenerationDeps, tool: &ToolDefinition, held: Duration) {
     let tool = format!("tool {}", tool.spec.name);
-    if deps.warned.is_due(&tool, deps.clock.now()) {
+    if deps.warned.is_due(&tool, Instant::now()) {
+        let held_ms = held.as_millis();
         log::warn!(
             "{tool} blocked its thread for {held_ms} ms, and every agent and execution on it; \
              register it with Tool::blocking, or move the work to tokio::task::spawn_blocking"

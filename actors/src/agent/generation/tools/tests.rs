@@ -334,3 +334,24 @@ async fn waiting_for_a_busy_tool_counts_against_the_time_limit() {
     let after = toolset.call(&deps, &caller(), call("works", json!({}))).await;
     assert_eq!(after.outcome, ToolOutcome::Output(json!("done")));
 }
+
+#[actix::test]
+async fn work_on_another_thread_can_keep_its_slot() {
+    tokio::time::pause();
+    let (send, mut slots) = tokio::sync::mpsc::unbounded_channel();
+    let works = function(move |_, context| {
+        let _ = send.send(context.hold_slot());
+        std::future::pending()
+    });
+    let permits = Arc::new(Semaphore::new(1));
+    let tools = [ToolDefinition { permits: Some(Arc::clone(&permits)), ..tool("works", works) }];
+    let (deps, toolset) = bench(tools);
+    let outcome =
+        || async { toolset.call(&deps, &caller(), call("works", json!({}))).await.outcome };
+    assert_eq!(outcome().await, error("timed out after 100 ms"));
+    let slot = slots.recv().await.unwrap();
+    let waited = "timed out after 100 ms, 100 ms of which it waited for a free slot";
+    assert_eq!(outcome().await, error(waited));
+    drop(slot);
+    assert_eq!(permits.available_permits(), 1);
+}

@@ -126,26 +126,16 @@ impl RunWorkflow for NoWorkflows {
 
 #[cfg(test)]
 mod tests {
-    use tokio_util::sync::CancellationToken;
-
     use super::*;
-    use crate::home::Home;
 
     fn id(generation_id: Option<&str>, tool_call_id: &str) -> String {
         let generation_id: Option<Arc<str>> = generation_id.map(Arc::from);
         let above = generation_id.as_deref().unwrap_or_default();
         let context = ToolContext {
-            agent_id: None,
             idempotency_key: format!("{above}/{tool_call_id}"),
             generation_id,
             tool_call_id: Arc::from(tool_call_id),
-            user_id: None,
-            conversation_id: None,
-            context: Arc::default(),
-            cancellation: CancellationToken::new(),
-            trace: None,
-            answers: Arc::default(),
-            home: Home::default(),
+            ..ToolContext::for_test()
         };
         execution_id(&context).to_string()
     }

@@ -32,7 +32,9 @@ pub(super) fn words(error: &ApiError) -> (String, String) {
             "Others are asked",
             "Others are asked since this link was made. No answer was recorded.".to_owned(),
         ),
-        AskRefusal::Refused(why) => ("Not accepted", format!("No answer was recorded: {why}.")),
+        AskRefusal::Refused(why) => {
+            ("Not accepted", sentence(&format!("No answer was recorded: {why}")))
+        }
         AskRefusal::Claimed { by, until, .. } => {
             let text = format!(
                 "No answer was recorded. If {by} has not answered by {}, you can answer with this \
@@ -60,6 +62,12 @@ pub(super) fn words(error: &ApiError) -> (String, String) {
     (title.to_owned(), text)
 }
 
+/// Returns a text that ends as a sentence does.
+fn sentence(text: &str) -> String {
+    let text = text.trim_end();
+    if text.ends_with(['.', '!', '?', '…']) { text.to_owned() } else { format!("{text}.") }
+}
+
 fn as_for_programs(error: &ApiError) -> (String, String) {
     (error.code().title().to_owned(), error.to_string())
 }
@@ -83,6 +91,10 @@ mod tests {
             (AskRefusal::Claimed { id: id(), by: by(), until: at }, "If ann has not answered by"),
             (AskRefusal::LinkExpired { at }, "until 2026-09-21 14:13 UTC."),
         ];
+        let refused = ["too large", "Too large. ", "Really?"]
+            .map(|why| words(&ApiError::Ask(AskRefusal::Refused(why.to_owned()))).1);
+        let ends = ["too large.", "Too large.", "Really?"];
+        assert_eq!(refused, ends.map(|end| format!("No answer was recorded: {end}")));
         for (refusal, part) in rows {
             let (title, text) = words(&ApiError::Ask(refusal));
             assert!(text.contains(part), "{part} in {text}");
