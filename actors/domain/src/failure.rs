@@ -187,7 +187,8 @@ impl AttemptFailure {
     /// Creates a failure to evaluate a part of the step; `of` is the prefix that names the part.
     pub(crate) fn not_evaluated(of: &str, error: &ExpressionError) -> Self {
         let kind = if error.is_too_costly { ErrorKind::Cost } else { ErrorKind::Expression };
-        let Stated { name, is_terminal, retry_after_ms } = error.stated;
+        let Stated { name, is_terminal, retry_after_ms } =
+            error.stated.as_deref().copied().unwrap_or_default();
         let class = Some(ErrorClass { name, is_terminal, ..ErrorClass::of(kind) });
         Self { class, retry_after_ms, ..Self::new(kind, format!("{of}{error}")) }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::observe::blocked::timed;
 use crate::ports::answer_guard::{AnswerGuard, GivenAnswer};
@@ -49,7 +49,7 @@ impl Shared {
     async fn decided(&self, guard: Arc<dyn AnswerGuard>, given: GivenAnswer) -> Result<(), String> {
         // the call itself may panic or block before it returns a future
         let checking = AssertUnwindSafe(async move { guard.check(given).await }).catch_unwind();
-        let checking = timed(&*self.clock, checking.boxed(), |ms| self.warn_of_blocking(ms));
+        let checking = timed(checking.boxed(), |held| self.warn_of_blocking(held));
         match timeout(CHECK_TIMEOUT, checking).await {
             Ok(Ok(decided)) => decided,
             Ok(Err(_)) => {
@@ -66,8 +66,9 @@ impl Shared {
         }
     }
 
-    fn warn_of_blocking(&self, held_ms: u64) {
-        if self.warned.is_due("on_answer", self.clock.now()) {
+    fn warn_of_blocking(&self, held: Duration) {
+        if self.warned.is_due("on_answer", Instant::now()) {
+            let held_ms = held.as_millis();
             log::warn!(
                 "the check of an answer (on_answer) blocked its thread for {held_ms} ms, and every \
                  execution on it; move the work to tokio::task::spawn_blocking"

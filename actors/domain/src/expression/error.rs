@@ -20,8 +20,8 @@ pub struct ExpressionError {
     pub is_undefined: bool,
     /// True if the evaluation exceeded its budget; it is not retried.
     pub is_too_costly: bool,
-    /// Statements of the closure that failed.
-    pub stated: Stated,
+    /// Statements of the closure that failed; boxed, because most errors have none.
+    pub stated: Option<Box<Stated>>,
 }
 
 impl fmt::Display for ExpressionError {
@@ -41,13 +41,14 @@ impl ExpressionError {
         let message = shortened(message, MESSAGE_CHARS_MAX);
         let source = shortened(source.trim(), SOURCE_CHARS_SHOWN);
         let message = format!("{message} in `{source}`");
-        let (place, stated) = (String::new(), Stated::default());
-        Self { place, message, is_undefined: false, is_too_costly: false, stated }
+        let place = String::new();
+        Self { place, message, is_undefined: false, is_too_costly: false, stated: None }
     }
 
     /// Creates the error of a closure.
     pub(super) fn closure(source: &str, error: &ClosureError) -> Self {
-        Self { stated: error.stated, ..Self::refused(source, &error.message) }
+        let stated = Some(Box::new(error.stated));
+        Self { stated, ..Self::refused(source, &error.message) }
     }
 
     /// Creates an error of the engine about `source`.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::error::{Refusal, index_step, key_step};
 use super::json::Allowance;
-use super::{Expression, ExpressionError, Scope, Stated};
+use super::{Expression, ExpressionError, Scope};
 use crate::definition::Projection;
 use crate::effort;
 
@@ -121,6 +121,5 @@ impl Part {
 /// Converts a refusal that concerns no expression.
 fn whole(refusal: Refusal) -> ExpressionError {
     let Refusal { place, message, is_undefined, .. } = refusal;
-    let stated = Stated::default();
-    ExpressionError { place, message, is_undefined, is_too_costly: false, stated }
+    ExpressionError { place, message, is_undefined, is_too_costly: false, stated: None }
 }
