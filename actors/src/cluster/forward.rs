@@ -4,13 +4,15 @@
 //! gone was fenced. When an owner is lost that may have carried the command out, the command is sent
 //! again to the next owner only if it has a key or changes nothing; otherwise its caller is refused.
 
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix::Recipient;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::futures::Notified;
 use tokio::time::{Instant, interval, sleep, timeout, timeout_at};
 
 use crate::cluster::figures::Forwarded;
@@ -18,7 +20,7 @@ use crate::cluster::order::{Order, pass_answer};
 use crate::cluster::request::Request;
 use crate::cluster::said::Said;
 use crate::commands::Deliver;
-use crate::domain::cluster::{NodeId, SlotMap};
+use crate::domain::cluster::NodeId;
 use crate::domain::ids::ExecutionId;
 use crate::domain::slot::slot_of;
 use crate::execution::Subscribers;
@@ -83,9 +85,6 @@ pub(crate) async fn forward(
     }
 }
 
-/// The owners of all slots, with every view.
-type Owners = watch::Receiver<Arc<SlotMap>>;
-
 /// A command under way.
 struct Forwarding<'f> {
     shared: &'f Shared,
@@ -147,7 +146,7 @@ impl<'f> Forwarding<'f> {
     async fn find_answer(&self) -> Found {
         let ownership = &self.shared.ownership;
         let _asking = ownership.asking();
-        let mut owners = ownership.owners();
+        let owners = ownership.owners();
         let mut until = Instant::now() + self.patience();
         let mut may_be_recorded = false;
         let moved = |may_be_recorded: bool| {
@@ -155,10 +154,13 @@ impl<'f> Forwarding<'f> {
             Found::Refusal(Unavailable::Moved { execution })
         };
         loop {
+            // noted from here on, also while an owner is asked
+            let mut next_view = pin!(ownership.next_view());
+            next_view.as_mut().enable();
             if ownership.serves(self.id) {
                 return Found::Here;
             }
-            let owner = owners.borrow_and_update().owner(slot_of(self.id));
+            let owner = owners.borrow().owner(slot_of(self.id));
             if let Some(node) = owner.filter(|node| Some(*node) != ownership.own()) {
                 match self.ask(node, self.request.clone()).await {
                     Asked::Answered(first, exchange) => return Found::Answer { first, exchange },
@@ -172,7 +174,7 @@ impl<'f> Forwarding<'f> {
                     Asked::TooLarge => return Found::Refusal(Unavailable::TooLarge),
                 }
             }
-            let is_over = !self.is_changed(&mut owners, until).await;
+            let is_over = !self.is_changed(next_view, until).await;
             if is_over || self.shared.ending.is_cancelled() {
                 return moved(may_be_recorded);
             }
@@ -181,13 +183,12 @@ impl<'f> Forwarding<'f> {
 
     /// Waits for the next view; returns false if there is none in time. While commands wait, views
     /// are more frequent than beats.
-    async fn is_changed(&self, owners: &mut Owners, until: Instant) -> bool {
+    async fn is_changed(&self, mut next_view: Pin<&mut Notified<'_>>, until: Instant) -> bool {
         let ownership = &self.shared.ownership;
         loop {
             let next = until.min(Instant::now() + ownership.refresh_interval());
-            match timeout_at(next, owners.changed()).await {
-                // the sender lives as long as `shared`: waiting cannot fail
-                Ok(_) => return true,
+            match timeout_at(next, next_view.as_mut()).await {
+                Ok(()) => return true,
                 Err(_) if next == until => return false,
                 Err(_) => ownership.refresh(),
             }

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::futures::Notified;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep};
 
 use crate::cluster::figures::ClusterCounters;
@@ -36,6 +37,8 @@ pub(crate) struct Ownership {
     links: Option<Arc<dyn Links>>,
     /// The owners of all slots, as of the last beat.
     owners: watch::Sender<Arc<SlotMap>>,
+    /// Wakes commands that wait for an owner, in the order in which they came: a watch wakes in any.
+    noted: Notify,
     /// The last view of the members.
     view: RwLock<Option<Arc<View>>>,
     /// Bounds the commands that wait for other members.
@@ -62,6 +65,7 @@ impl Ownership {
             members,
             links,
             owners: watch::Sender::new(Arc::new(SlotMap::unowned())),
+            noted: Notify::new(),
             view: RwLock::default(),
             forwarding: Arc::new(Semaphore::new(FORWARDED_MAX)),
             asking: watch::Sender::new(0),
@@ -110,6 +114,11 @@ impl Ownership {
         self.links.as_ref()
     }
 
+    /// Resolves with the next view; those that wait longest first.
+    pub(crate) fn next_view(&self) -> Notified<'_> {
+        self.noted.notified()
+    }
+
     /// Returns the owners of all slots; notified of each beat.
     pub(crate) fn owners(&self) -> watch::Receiver<Arc<SlotMap>> {
         self.owners.subscribe()
@@ -119,6 +128,7 @@ impl Ownership {
     pub(crate) fn note_view(&self, view: &Arc<View>) {
         *self.view.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(view));
         self.owners.send_replace(Arc::clone(&view.owners));
+        self.noted.notify_waiters();
     }
 
     /// Returns what the last beat has shown; `None` before the first.
@@ -228,6 +238,7 @@ impl Ownership {
         if !slots.is_empty() {
             self.add(slots);
             self.owners.send_modify(|_| ());
+            self.noted.notify_waiters();
         }
     }
 
