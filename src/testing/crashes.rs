@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::case::Case;
+use super::case::{Case, Outcome};
 use super::expectation::shown;
 use super::mock::MockCall;
 use super::play::Played;
@@ -14,6 +14,10 @@ use crate::greenroom::Problems;
 
 /// Problems of killed runs after which no further one is made: the rest is probably the same.
 const PROBLEMS_MAX: usize = 5;
+
+/// Begin, and least number of digits, of an id that the world's clock makes.
+const ID: &str = "id-";
+const ID_DIGITS: usize = 4;
 
 /// A call of a mock, and whether it may be repeated.
 type Call = (MockCall, bool);
@@ -64,11 +68,15 @@ fn effects(calls: &[Call]) -> Effects {
 fn differences(plain: &Played, played: &Played) -> Vec<String> {
     let mut differences = Vec::new();
     let (before, after) = (plain.outcome(), played.outcome());
-    if before.status != after.status || before.error != after.error {
+    let (error, result) = (
+        |outcome: &Outcome| outcome.error.as_deref().map(with_ids_renamed),
+        |outcome: &Outcome| with_ids_renamed(&outcome.result.to_string()),
+    );
+    if before.status != after.status || error(&before) != error(&after) {
         let end = after.error.as_deref().unwrap_or_else(|| after.status.as_str());
         let usual = before.error.as_deref().unwrap_or_else(|| before.status.as_str());
         differences.push(format!("it ends with {end}, otherwise with {usual}"));
-    } else if before.result != after.result {
+    } else if result(&before) != result(&after) {
         differences.push(format!(
             "its result is {}, otherwise {}",
             shown(&after.result),
@@ -77,6 +85,28 @@ fn differences(plain: &Played, played: &Played) -> Vec<String> {
     }
     differences.extend(called_again(&plain.calls, &played.calls));
     differences
+}
+
+/// Returns a text with the ids of the world's clock numbered as they occur: a child that a crash has
+/// forgotten before it began has another id, which its errors and keys name.
+fn with_ids_renamed(text: &str) -> String {
+    let (mut renamed, mut known, mut rest) = (String::new(), Vec::new(), text);
+    while let Some((before, from)) = rest.find(ID).map(|at| rest.split_at(at)) {
+        let digits = from[ID.len()..].bytes().take_while(u8::is_ascii_digit).count();
+        let (id, after) = from.split_at(ID.len() + digits);
+        renamed.push_str(before);
+        if digits < ID_DIGITS {
+            renamed.push_str(id);
+        } else {
+            let place = known.iter().position(|other| *other == id).unwrap_or_else(|| {
+                known.push(id);
+                known.len() - 1
+            });
+            renamed.push_str(&format!("<id {place}>"));
+        }
+        rest = after;
+    }
+    renamed + rest
 }
 
 /// Returns the mocks that act more often after a kill than without one.
@@ -150,6 +180,19 @@ mod tests {
             (MockCall { name: Arc::from("pay"), key, attempt: 1, input }, false)
         };
         calls.iter().map(call).collect()
+    }
+
+    #[test]
+    fn ids_count_by_their_order() {
+        for (text, expected) in [
+            ("", ""),
+            ("closed (execution id-0002)", "closed (execution <id 0>)"),
+            ("id-0007/a, id-0003/b, id-0007/c", "<id 0>/a, <id 1>/b, <id 0>/c"),
+            ("id-12345", "<id 0>"),
+            ("paid-12, id-é, id-", "paid-12, id-é, id-"),
+        ] {
+            assert_eq!(with_ids_renamed(text), expected);
+        }
     }
 
     #[test]

@@ -188,6 +188,20 @@ fn a_mock_that_recognizes_no_keys_is_not_called_twice() {
     assert!(problems.iter().any(|it| it.contains(said)), "{problems:?}");
 }
 
+/// The error of the step around a child names the child, whose id may be another one after a crash.
+#[test]
+fn a_killed_run_whose_child_fails_ends_like_any_other() {
+    let child = Workflow::new("payout").step(Step::run("bank", "bank"));
+    let parent = Workflow::new("order").step(Step::workflow("pay", "payout"));
+    let server = move || Greenroom::new().workflow(child.clone()).workflow(parent.clone());
+    let case = Case::new("order")
+        .mock_step_of("payout", "bank", Mock::failure("closed"))
+        .expect_error("closed")
+        .crash_everywhere();
+    let outcome = run(case.run(server)).unwrap();
+    assert!(outcome.kills >= 3, "{outcome:?}");
+}
+
 /// A child that a crash forgets before it is recorded gets another id, and so another key.
 #[test]
 fn steps_of_children_are_called_once() {

@@ -84,6 +84,10 @@ fn keys_of(part: &Value, path: &str, keys: &mut BTreeSet<String>) {
     if let members @ Value::Object(_) = &part["additionalProperties"] {
         keys_of(members, &inner("*"), keys);
     }
+    // a text or a table
+    for form in part["oneOf"].as_array().into_iter().flatten() {
+        keys_of(form, path, keys);
+    }
     match part["$ref"].as_str() {
         Some(_) => keys_of(&SCHEMA["definitions"]["step"], "workflows.*.steps", keys),
         // blocks have steps as well
