@@ -29,7 +29,8 @@ use tokio::sync::oneshot;
 async fn main() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind("127.0.0.1:8080").await?;
     let server = server().start().await?;
-    serve(server, listener, async { drop(signal::ctrl_c().await) }).await
+    let application = application(server.handle());
+    serve(server, (listener, application), async { drop(signal::ctrl_c().await) }).await
 }
 
 #[derive(Serialize, Deserialize)]
@@ -65,11 +66,11 @@ fn server() -> Greenroom {
 /// Serves until `stop`, or until the server has ended by itself.
 async fn serve(
     mut server: Server,
-    listener: TcpListener,
+    (listener, application): (TcpListener, Router),
     stop: impl Future<Output = ()>,
 ) -> Result<(), Box<dyn Error>> {
     let (close, closed) = oneshot::channel::<()>();
-    let http = axum::serve(listener, application(server.handle()));
+    let http = axum::serve(listener, application);
     // dropping `close` is the signal
     let http = http.with_graceful_shutdown(async { drop(closed.await) });
     let http = tokio::spawn(http.into_future());
@@ -123,6 +124,8 @@ fn refused(refusal: &ApiError) -> Refusal {
 mod tests {
     use std::sync::Arc;
 
+    use axum::extract::Request;
+    use axum::middleware::{self, Next};
     use reqwest::{Client, Response};
     use tokio::sync::Notify;
 
@@ -132,6 +135,8 @@ mod tests {
     struct Site {
         url: String,
         stop: Arc<Notify>,
+        /// Notified of each request that the application has received.
+        received: Arc<Notify>,
         handle: Handle,
         served: tokio::task::JoinHandle<Result<(), String>>,
     }
@@ -142,12 +147,14 @@ mod tests {
             let url = format!("http://{}/orders", listener.local_addr().unwrap());
             let server = server().start().await.unwrap();
             let (handle, stop) = (server.handle(), Arc::new(Notify::new()));
-            let stopped = Arc::clone(&stop);
+            let (stopped, received) = (Arc::clone(&stop), Arc::new(Notify::new()));
+            let noting = middleware::from_fn_with_state(Arc::clone(&received), note);
+            let application = application(server.handle()).layer(noting);
             let served = tokio::spawn(async move {
-                let served = serve(server, listener, stopped.notified()).await;
+                let served = serve(server, (listener, application), stopped.notified()).await;
                 served.map_err(|error| error.to_string())
             });
-            Self { url, stop, handle, served }
+            Self { url, stop, received, handle, served }
         }
 
         async fn take(&self, order: &'static str) -> Response {
@@ -159,6 +166,15 @@ mod tests {
             let shown = Client::new().get(format!("{}/{id}", self.url)).send().await.unwrap();
             (shown.status().as_u16(), shown.text().await.unwrap())
         }
+    }
+
+    async fn note(
+        State(received): State<Arc<Notify>>,
+        request: Request,
+        next: Next,
+    ) -> axum::response::Response {
+        received.notify_one();
+        next.run(request).await
     }
 
     async fn id_of(taken: Response) -> String {
@@ -188,9 +204,11 @@ mod tests {
     async fn a_stop_answers_requests_that_wait() {
         let site = Site::start().await;
         let ship = id_of(site.take(r#"{"item": "ship"}"#).await).await;
+        site.received.notified().await;
         let waiting = site.show(&ship);
         let stop = async {
-            site.handle.run("order", &ship).settled().await.unwrap();
+            // a request that comes later is refused by the closed listener
+            site.received.notified().await;
             site.stop.notify_one();
         };
         let ((status, _), ()) = tokio::join!(waiting, stop);
