@@ -83,7 +83,7 @@ fn orders(routes: &mut ServiceConfig) {
 
 /// Refusals have the statuses and the form of the server's own API: 400, 404, 409, 503.
 async fn take(server: Data<Handle>, order: Json<Value>) -> Result<HttpResponse, ApiError> {
-    let run = server.start("order", &*order).await.map_err(ApiError::from_start)?;
+    let run = server.start("order", &*order).await?;
     Ok(match run.result().await {
         Ok(parcel) => HttpResponse::Ok().json(parcel),
         // the store or the server is not available

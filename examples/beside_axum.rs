@@ -96,7 +96,7 @@ async fn take(
     Json(order): Json<Value>,
 ) -> Result<(StatusCode, Json<Value>), Refusal> {
     let run = server.start("order", &order).await;
-    let run = run.map_err(|refusal| refused(&ApiError::from_start(refusal)))?;
+    let run = run.map_err(|refusal| refused(&refusal.into()))?;
     Ok((StatusCode::ACCEPTED, Json(json!({ "id": run.id().as_str() }))))
 }
 

@@ -28,12 +28,11 @@ mod arguments;
 
 use std::error::Error;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt as _, ready};
-use greenroom::adapters::mock::{MockAction, MockConfig, MockModel, MockRule};
+use greenroom::adapters::mock::{MockConfig, MockModel, MockRule};
 use greenroom::agent::{AgentHooks, RunInfo, ToolCall, ToolResult};
-use greenroom::builder::{Agent, Projection};
+use greenroom::builder::Agent;
 use greenroom::schemars::{self, JsonSchema};
 use greenroom::tool::ToolError;
 use serde::Deserialize;
@@ -124,27 +123,14 @@ impl AgentHooks for Supervision {
 }
 
 /// Makes a mock model that calls the tool named in the prompt and answers with its result.
-fn clerk() -> Result<MockModel, String> {
-    let rule = |when: &str, action| MockRule {
-        when: Some(when.to_owned()),
-        delay: Duration::ZERO,
-        action,
-    };
-    let call = |name: &str, arguments| {
-        MockAction::ToolCalls(vec![(name.to_owned(), Projection(arguments))])
-    };
-    let answer = "{{ tool_results[0].error | default(tool_results[0].output) }}";
+fn clerk() -> Result<MockModel, greenroom::Problems> {
+    let last = "prompt | split(' ') | list | last";
     let rules = vec![
-        rule("tool_results", MockAction::Reply(answer.to_owned())),
-        rule(
-            "'order' in prompt",
-            call("order_status", json!({ "order": "prompt | split(' ') | list | last" })),
-        ),
-        rule(
-            "'refund' in prompt",
-            call("refund", json!({ "amount": "prompt | split(' ') | list | last | int" })),
-        ),
+        MockRule::reply("{{ tool_results[0].error | default(tool_results[0].output) }}")
+            .when("tool_results"),
+        MockRule::call("order_status", json!({ "order": last })).when("'order' in prompt"),
+        MockRule::call("refund", json!({ "amount": format!("{last} | int") }))
+            .when("'refund' in prompt"),
     ];
-    MockModel::new(MockConfig { pace: Duration::ZERO, rules })
-        .map_err(|problems| problems.join("; "))
+    MockModel::new(MockConfig { rules, ..MockConfig::default() })
 }

@@ -32,10 +32,10 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use greenroom::actix_web::error::{ErrorNotFound, ErrorUnauthorized};
 use greenroom::actix_web::http::header::SET_COOKIE;
 use greenroom::actix_web::{self, HttpRequest, HttpResponse, web};
-use greenroom::adapters::mock::{MockAction, MockConfig, MockModel, MockRule};
+use greenroom::adapters::mock::{MockConfig, MockModel, MockRule};
 use greenroom::api::ApiError;
 use greenroom::auth::{AuthError, AuthProvider, RequestHead, User, cookie};
-use greenroom::builder::{Agent, Projection};
+use greenroom::builder::Agent;
 use greenroom::routes::Authenticated;
 use greenroom::runtime::{Clock, SystemClock, Timestamp};
 use greenroom::tool::{ToolContext, ToolError};
@@ -198,15 +198,10 @@ async fn my_reports(_: Value, context: ToolContext) -> Result<Value, ToolError> 
 }
 
 /// Makes a mock model that calls the tool and answers with its result.
-fn clerk() -> Result<MockModel, String> {
-    let answer = "Your reports: {{ tool_results[0].output }}".to_owned();
-    let rule = |when: &str, action| MockRule {
-        when: Some(when.to_owned()),
-        delay: Duration::ZERO,
-        action,
-    };
-    let call = MockAction::ToolCalls(vec![("my_reports".to_owned(), Projection(json!({})))]);
-    let rules = vec![rule("tool_results", MockAction::Reply(answer)), rule("tools", call)];
-    MockModel::new(MockConfig { pace: Duration::ZERO, rules })
-        .map_err(|problems| problems.join("; "))
+fn clerk() -> Result<MockModel, greenroom::Problems> {
+    let rules = vec![
+        MockRule::reply("Your reports: {{ tool_results[0].output }}").when("tool_results"),
+        MockRule::call("my_reports", json!({})).when("tools"),
+    ];
+    MockModel::new(MockConfig { rules, ..MockConfig::default() })
 }

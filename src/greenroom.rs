@@ -163,7 +163,7 @@ impl Greenroom {
     /// use greenroom::Greenroom;
     /// use greenroom::adapters::mock::{MockConfig, MockModel};
     ///
-    /// # fn main() -> Result<(), Vec<String>> {
+    /// # fn main() -> Result<(), greenroom::Problems> {
     /// let offline = MockModel::new(MockConfig::default())?;
     /// let server = Greenroom::new().model("offline", Arc::new(offline));
     /// # drop(server);

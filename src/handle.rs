@@ -1,6 +1,7 @@
 //! The running server, as other code of the process reaches it.
 
 mod context;
+mod resume;
 mod run;
 mod start;
 
@@ -12,6 +13,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 pub use self::context::{NoServer, ServerContext};
+pub use self::resume::Resume;
 pub use self::run::{Run, RunError, RunEvent};
 pub use self::start::Start;
 

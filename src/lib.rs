@@ -67,12 +67,19 @@
 //! ```no_run
 //! use std::sync::Arc;
 //!
-//! use greenroom::adapters::mock::{MockConfig, MockModel};
+//! use greenroom::adapters::mock::{MockConfig, MockModel, MockRule};
 //! use greenroom::prelude::*;
 //! use serde_json::json;
 //!
-//! fn main() -> Result<(), Box<dyn std::error::Error>> {
-//!     let offline = MockModel::new(MockConfig::default()).map_err(|problems| problems.join("; "))?;
+//! fn main() -> Result<(), ServeError> {
+//!     // a model for rehearsals, which calls the tool and tells what it returned
+//!     let rules = vec![
+//!         MockRule::reply("It is {{ tool_results[-1].output.status }}.").when("tool_results"),
+//!         MockRule::call("order_status", json!({ "number": "7" })).when("'order' in prompt"),
+//!         MockRule::reply("Ask me about an order."),
+//!     ];
+//!     let config = MockConfig { rules, ..MockConfig::default() };
+//!     let offline = MockModel::new(config)?;
 //!     let parameters = json!({ "type": "object", "required": ["number"],
 //!         "properties": { "number": { "type": "integer" } } });
 //!     Greenroom::new()
@@ -86,8 +93,7 @@
 //!                 .instructions("You work at the service desk.")
 //!                 .tools(["order_status"]),
 //!         )
-//!         .serve()?;
-//!     Ok(())
+//!         .serve()
 //! }
 //! ```
 //!
@@ -97,13 +103,18 @@
 //! use greenroom::actix_web::web;
 //! use greenroom::api::ApiError;
 //! use greenroom::prelude::*;
-//! use greenroom::runtime::StartExecution;
+//! use greenroom::routes::Caller;
 //! use serde_json::json;
 //!
-//! /// Starts an order, and answers with the id of its execution.
-//! async fn order(runtime: web::Data<Runtime>, item: web::Path<String>) -> Result<String, ApiError> {
-//!     let start = StartExecution::new("order", json!({ "item": item.as_str() }));
-//!     Ok(runtime.begin(start).await.map_err(ApiError::from_start)?.to_string())
+//! /// Starts an order of the user of the token, and answers with the id of its execution.
+//! async fn order(
+//!     server: Handle,
+//!     caller: Caller,
+//!     item: web::Path<String>,
+//! ) -> Result<String, ApiError> {
+//!     let order = json!({ "item": item.as_str() });
+//!     let run = server.start("order", &order).caller(&caller).await?;
+//!     Ok(run.id().to_string())
 //! }
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -191,7 +202,7 @@ pub use actix_web;
 pub use greenroom::{Greenroom, Problems, ServeError};
 pub use greenroom_actors::Runtime;
 pub use greenroom_actors::requests::StartError;
-pub use handle::{Handle, NoServer, Run, RunError, RunEvent, ServerContext, Start};
+pub use handle::{Handle, NoServer, Resume, Run, RunError, RunEvent, ServerContext, Start};
 /// The library that makes JSON Schemas of types. A derived `JsonSchema` of a program that does not
 /// name it needs `use greenroom::schemars;` beside it.
 #[cfg(feature = "schemars")]

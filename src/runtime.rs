@@ -11,7 +11,7 @@
 //! /// Starts an order, and answers as soon as the start is durable.
 //! async fn order(runtime: web::Data<Runtime>, item: web::Path<String>) -> Result<String, ApiError> {
 //!     let start = StartExecution::new("order", json!({ "item": item.as_str() }));
-//!     Ok(runtime.begin(start).await.map_err(ApiError::from_start)?.to_string())
+//!     Ok(runtime.begin(start).await?.to_string())
 //! }
 //!
 //! let server = Greenroom::new().routes(|routes| {

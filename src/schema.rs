@@ -30,7 +30,7 @@ pub fn of_output<T: JsonSchema>() -> Value {
 }
 
 /// Returns the schema of values that are read as `T`, without references as far as possible: some
-/// models do not follow them.
+/// models and forms do not follow them.
 pub(crate) fn inline<T: JsonSchema>() -> Value {
     made::<T>(SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true))
 }

@@ -17,10 +17,26 @@ use greenroom_actors::ports::model::{
     FinishReason, LanguageModel, ModelAnswer, ModelError, ModelEvent, ModelRequest,
 };
 
+use serde_json::Value;
+
 use self::rules::{Decision, Rules, Script};
 use self::words::{pieces, usage};
+use crate::Problems;
 
 /// Configuration of a mock model.
+///
+/// ```
+/// use greenroom::adapters::mock::{MockConfig, MockModel, MockRule};
+/// use serde_json::json;
+///
+/// let rules = vec![
+///     MockRule::reply("It is {{ tool_results[0].output }}.").when("tool_results"),
+///     MockRule::call("weather", json!({ "city": "'Oslo'" })).when("'weather' in prompt"),
+///     MockRule::reply("Ask me about the weather."),
+/// ];
+/// let model = MockModel::new(MockConfig { rules, ..MockConfig::default() });
+/// assert!(model.is_ok());
+/// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MockConfig {
     /// Pause between streamed words.
@@ -39,6 +55,44 @@ pub struct MockRule {
     pub delay: Duration,
     /// Answer of the rule.
     pub action: MockAction,
+}
+
+impl MockRule {
+    /// Answers a text, a template: `{{ prompt }}`.
+    pub fn reply(template: impl Into<String>) -> Self {
+        Self::of(MockAction::Reply(template.into()))
+    }
+
+    /// Answers an object as JSON; its strings are expressions.
+    pub fn object(members: Value) -> Self {
+        Self::of(MockAction::Object(Projection(members)))
+    }
+
+    /// Calls a tool; the strings of the arguments are expressions.
+    pub fn call(tool: impl Into<String>, arguments: Value) -> Self {
+        Self::of(MockAction::ToolCalls(vec![(tool.into(), Projection(arguments))]))
+    }
+
+    /// Fails with this message.
+    pub fn failure(message: impl Into<String>) -> Self {
+        Self::of(MockAction::Error(message.into()))
+    }
+
+    /// Sets the condition: the rule applies if this expression is true.
+    #[must_use]
+    pub fn when(self, condition: impl Into<String>) -> Self {
+        Self { when: Some(condition.into()), ..self }
+    }
+
+    /// Sets the pause before the answer.
+    #[must_use]
+    pub fn after(self, delay: Duration) -> Self {
+        Self { delay, ..self }
+    }
+
+    fn of(action: MockAction) -> Self {
+        Self { when: None, delay: Duration::ZERO, action }
+    }
 }
 
 /// Answer of a rule.
@@ -65,9 +119,10 @@ pub struct MockModel {
 
 impl MockModel {
     /// Compiles the rules, or returns all their problems, each with its key.
-    pub fn new(config: MockConfig) -> Result<Self, Vec<String>> {
+    pub fn new(config: MockConfig) -> Result<Self, Problems> {
         let MockConfig { pace, rules } = config;
-        Ok(Self { pace, rules: Arc::new(Rules::compile(rules)?) })
+        let rules = Rules::compile(rules).map_err(Problems)?;
+        Ok(Self { pace, rules: Arc::new(rules) })
     }
 
     /// Returns the answer, and true if it is JSON.

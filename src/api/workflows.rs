@@ -73,12 +73,12 @@ pub async fn execute(
     runtime: &Runtime,
     request: StartExecution,
 ) -> Result<ExecutionOutcome, ApiError> {
-    runtime.execute(request).await.map_err(ApiError::from_start)
+    Ok(runtime.execute(request).await?)
 }
 
 /// Starts a workflow; resolves when the start is durable.
 pub async fn begin(runtime: &Runtime, request: StartExecution) -> Result<ExecutionId, ApiError> {
-    runtime.begin(request).await.map_err(ApiError::from_start)
+    Ok(runtime.begin(request).await?)
 }
 
 /// Starts a workflow and sends its events to the subscriber.
@@ -87,7 +87,7 @@ pub async fn stream(
     request: StartExecution,
     subscriber: Subscriber,
 ) -> Result<ExecutionId, ApiError> {
-    runtime.stream(request, subscriber).await.map_err(ApiError::from_start)
+    Ok(runtime.stream(request, subscriber).await?)
 }
 
 /// Turns a failed execution into a refusal. It names the step, not the reason, which is in the

@@ -43,7 +43,7 @@ fn build(
         None => return Err(failed("is not configured".to_owned())),
         Some(ModelConfig::Mock(mock)) => {
             let model = MockModel::new(mock.clone());
-            Arc::new(model.map_err(|problems| failed(problems.join("; ")))?)
+            Arc::new(model.map_err(|problems| failed(problems.0.join("; ")))?)
         }
         #[cfg(feature = "providers")]
         Some(ModelConfig::Remote(remote)) => {

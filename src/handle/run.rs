@@ -7,14 +7,14 @@ use greenroom_actors::Runtime;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::status::Status;
 use greenroom_actors::requests::{
-    Cancelled, ControlError, DescribeError, ExecutionState, Failure, ResumeError, ResumeExecution,
-    Suspended, Target,
+    Cancelled, ControlError, DescribeError, ExecutionState, Failure, Suspended, Target,
 };
 use greenroom_actors::visibility::Visibility;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::Resume;
 use crate::api::wire::event::numbered;
 
 /// An execution, whose result has the type `T`. Dropping it changes nothing about the execution.
@@ -139,30 +139,22 @@ impl<T> Run<T> {
         })
     }
 
-    /// Resumes the execution with data, and returns when that is durable and it has settled again.
-    /// It must wait at one step; [`Self::resume_step`] names one of several.
-    pub async fn resume(&self, data: &(impl Serialize + ?Sized)) -> Result<(), ResumeError> {
-        self.resume_at(None, data).await
+    /// Resumes the execution with data when awaited, and resolves when that is durable and it has
+    /// settled again. It must wait at one step; [`Self::resume_step`] names one of several.
+    ///
+    /// It resumes whoever is asked, unless [`Resume::caller`] says who answers.
+    pub fn resume(&self, data: &(impl Serialize + ?Sized)) -> Resume {
+        self.resume_at(None, data)
     }
 
-    /// Resumes one of several steps that wait, by its id or its path.
-    pub async fn resume_step(
-        &self,
-        step: &str,
-        data: &(impl Serialize + ?Sized),
-    ) -> Result<(), ResumeError> {
-        self.resume_at(Some(step.to_owned()), data).await
+    /// Resumes one of several steps that wait, by its id or its path, as [`Self::resume`] does.
+    pub fn resume_step(&self, step: &str, data: &(impl Serialize + ?Sized)) -> Resume {
+        self.resume_at(Some(step), data)
     }
 
-    async fn resume_at(
-        &self,
-        step_id: Option<String>,
-        data: &(impl Serialize + ?Sized),
-    ) -> Result<(), ResumeError> {
-        let data = serde_json::to_value(data);
-        let data = data.map_err(|error| ResumeError::InvalidData(error.to_string()))?;
-        let request = ResumeExecution { step_id, data, ..ResumeExecution::default() };
-        self.runtime.resume(&self.target, request).await.map(drop)
+    fn resume_at(&self, step: Option<&str>, data: &(impl Serialize + ?Sized)) -> Resume {
+        let (runtime, target) = (self.runtime.clone(), self.target.clone());
+        Resume::new(runtime, target, step, serde_json::to_value(data))
     }
 
     /// Suspends the execution; resolves when that is durable.

@@ -10,6 +10,7 @@ use greenroom_actors::requests::{StartError, StartExecution};
 use serde_json::Value;
 
 use super::Run;
+use crate::api::caller::Caller;
 
 /// A start that happens when it is awaited.
 #[derive(Debug)]
@@ -51,6 +52,15 @@ impl Start {
     /// Names the user that the execution belongs to.
     pub fn user(mut self, id: impl Into<String>) -> Self {
         self.request.user_id = Some(id.into());
+        self
+    }
+
+    /// Starts it for the caller of a request, as the HTTP API does: it belongs to the user of the
+    /// token, whose profile is `user` of the operation context. A caller without a token leaves it
+    /// without a user, so that `!self` in the `to` of an ask excludes nobody.
+    pub fn caller(mut self, caller: &Caller) -> Self {
+        self.request.user_id = caller.user_id(self.request.user_id);
+        caller.sign(&mut self.request.context);
         self
     }
 

@@ -1,5 +1,6 @@
 //! Servers inside of programs that run on tokio.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -8,6 +9,8 @@ use greenroom_actors::requests::{DescribeError, ResumeError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::api::caller::Caller;
+use crate::auth::User;
 use crate::builder::{Step, Suspend, Workflow, tool};
 use crate::step::{StepContext, StepError};
 use crate::tool::ToolContext;
@@ -96,6 +99,33 @@ async fn a_result_is_waited_for_across_an_approval() {
     assert_eq!((kinds[0], *kinds.last().unwrap()), ("workflow-start", "workflow-result"));
     let last: Vec<_> = run.events(numbers.len() as u64 - 1).collect().await;
     assert_eq!(last, [Ok(events.last().unwrap().clone())]);
+}
+
+#[tokio::test]
+async fn a_program_starts_and_resumes_for_the_callers_of_its_routes() {
+    let review = Step::map("review", json!("[context.user.name, resumed_by.id]"));
+    let rule = Suspend::always().to(["role:lead", "!self"]);
+    let reviewed = Workflow::new("reviewed").step(review.suspend(rule));
+    let server = shop().workflow(reviewed).start().await.unwrap();
+    let caller = |id: &str, role: &str| {
+        let profile = json!({ "id": id, "name": id.to_uppercase(), "roles": [role] });
+        let user = User::new(profile.as_object().cloned().unwrap()).unwrap();
+        Caller::checked(Some(Arc::new(user)), None)
+    };
+    let (ann, ben, eve) = (caller("ann", "lead"), caller("ben", "lead"), caller("eve", "staff"));
+
+    let run = server.handle().start("reviewed", &Value::Null).user("ben").caller(&ann);
+    let run = run.await.unwrap();
+    let settled = run.settled().await.unwrap();
+    assert_eq!(settled.header.user_id.as_deref(), Some("ann"), "the token counts, not the name");
+    let nobody = Caller::checked(None, None);
+    for other in [&ann, &eve, &nobody, &Caller::unchecked()] {
+        let refused = run.resume(&json!({})).caller(other).await.unwrap_err();
+        assert_eq!(refused, ResumeError::NotAssigned, "{other:?}");
+    }
+    run.resume_step("review", &json!({})).caller(&ben).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), json!(["ANN", "ben"]));
+    server.stop().await.unwrap();
 }
 
 #[tokio::test]

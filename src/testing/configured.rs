@@ -102,7 +102,7 @@ fn case(test: &WorkflowTest) -> Result<Case, Problems> {
     for (name, rules) in models {
         let model = MockModel::new(rules.clone());
         let model = model.map_err(|problems| {
-            Problems(problems.iter().map(|it| format!("mocks.models.{name}: {it}")).collect())
+            Problems(problems.0.iter().map(|it| format!("mocks.models.{name}: {it}")).collect())
         })?;
         case = case.mock_model(name, std::sync::Arc::new(model));
     }

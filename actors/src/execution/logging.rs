@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::domain::assignment::Assignee;
 use crate::domain::fact::{Fact, Recorded};
 use crate::domain::failure::ErrorClass;
 use crate::domain::ids::ExecutionId;
@@ -22,9 +23,25 @@ pub(super) fn scope_of_attempt(
 
 /// Logs durable facts: failures and interruptions always, changes of status at debug level. Steps
 /// are in the execution's events.
-pub(super) fn log_facts(id: &ExecutionId, facts: &[Recorded]) {
+pub(super) fn log_facts(header: &Header, facts: &[Recorded]) {
     for Recorded { fact, .. } in facts {
-        log_fact(id, fact);
+        log_fact(&header.id, fact);
+        warn_of_no_user(header, fact);
+    }
+}
+
+/// Warns of an ask that cannot exclude who started its execution.
+fn warn_of_no_user(header: &Header, fact: &Fact) {
+    if let Fact::StepSuspended { path, ask: Some(rules), .. } = fact
+        && header.user_id.is_none()
+        && rules.to.contains(&Assignee::NotSelf)
+    {
+        log::warn!(
+            step:% = path;
+            "execution {}: step {path} asks with !self, but the execution has no user: whoever started \
+             it may answer",
+            header.id
+        );
     }
 }
 

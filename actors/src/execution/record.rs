@@ -154,7 +154,9 @@ impl ExecutionActor {
         }
         self.end_interrupted(&facts, ctx);
         self.await_generations(&facts);
-        log_facts(&self.id, &facts);
+        if let Some(life) = &self.life {
+            log_facts(&life.header, &facts);
+        }
         self.start_bodies(ctx);
         self.continue_run(ctx);
     }

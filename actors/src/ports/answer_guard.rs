@@ -31,6 +31,15 @@ pub struct GivenAnswer {
 }
 
 impl GivenAnswer {
+    /// Returns the tool that an agent wants to call, of an answer that decides about the call;
+    /// `None` of an answer to a step.
+    pub fn tool(&self) -> Option<&str> {
+        match &self.ask.as_ref()?.subject {
+            AskSubject::Step(_) => None,
+            AskSubject::Call(call) => Some(&call.tool_name),
+        }
+    }
+
     /// Returns the answer to an ask.
     pub(crate) fn to_ask(ask: Ask, by: Option<&Principal>, data: Arc<Value>) -> Self {
         let step = match &ask.subject {

@@ -28,8 +28,10 @@ async fn launch(effects: &Effects, approval: Approval) -> Runtime {
     let model = ScriptedModel::local(script);
     let registry = registry(&model, vec![guarded(effects, approval)]);
     let guard = |answer: GivenAnswer| async move {
+        let tool = answer.tool().map(str::to_owned);
         let ask = answer.ask.map(|ask| ask.id.to_string()).unwrap_or_default();
         assert!(ask.starts_with("ask_") && answer.execution_id.is_none(), "{ask}");
+        assert_eq!(tool.as_deref(), Some("refund"));
         match answer.by {
             Some(by) if *by.id == *"lea" => Ok(()),
             _ => Err("only lea refunds".to_owned()),

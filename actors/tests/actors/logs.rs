@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::agent::AgentDefinition;
+use greenroom_actors::domain::definition::{StepDefinition, SuspendRule};
 use greenroom_actors::domain::trace::is_trace_id;
 use greenroom_actors::observe::log_record::LogScope;
 use greenroom_actors::requests::StartExecution;
@@ -97,6 +98,31 @@ async fn log_records_carry_the_ids_of_their_execution() {
     assert_eq!(generation.agent_id.as_deref(), Some("helper"));
     assert!(generation.generation_id.is_some() && generation.span_id != course.span_id);
     assert_eq!(LogScope::current(), None);
+}
+
+/// Whoever started it is nobody, whom `!self` does not exclude.
+#[actix::test]
+async fn an_ask_that_cannot_exclude_its_starter_is_warned_of() {
+    tokio::time::pause();
+    listen();
+    let rule = SuspendRule { to: vec!["!self".to_owned()], ..SuspendRule::default() };
+    let asks = StepDefinition { suspend: Some(rule), ..run("review", "slow") };
+    let registry =
+        with_functions(registry_of([workflow("reviewed", vec![asks])]), &Calls::default());
+    let world = World::launch(registry, RuntimeLimits::default()).await;
+    let request = |id, user: Option<&str>| StartExecution {
+        user_id: user.map(str::to_owned),
+        ..start("reviewed", id, json!({}))
+    };
+
+    world.runtime.execute(request("reviewed-1", Some("ann"))).await.unwrap();
+    world.runtime.execute(request("reviewed-2", None)).await.unwrap();
+
+    assert_eq!(heard("reviewed-2: step review asks with !self", |it| it.level), log::Level::Warn);
+    let records = LISTENER.0.lock().unwrap();
+    let warned = records.iter().any(|it| it.message.contains("reviewed-1: step review asks"));
+    drop(records);
+    assert!(!warned);
 }
 
 #[actix::test]

@@ -268,8 +268,12 @@ fn every_problem_of_the_rules_is_reported() {
         rule("true", MockAction::ToolCalls(vec![("add".to_owned(), Projection(json!("(")))])),
     ];
     let problems = MockModel::new(MockConfig { pace: Duration::ZERO, rules }).unwrap_err();
-    let places: Vec<&str> =
-        problems.iter().filter_map(|problem| problem.split_once(": ")).map(|(at, _)| at).collect();
+    let places: Vec<&str> = problems
+        .0
+        .iter()
+        .filter_map(|problem| problem.split_once(": "))
+        .map(|(at, _)| at)
+        .collect();
     let expected =
         ["rules[0].when", "rules[0].reply", "rules[2].object", "rules[3].tool_calls.add"];
     assert_eq!(places, expected, "{problems:?}");

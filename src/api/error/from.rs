@@ -12,17 +12,6 @@ use greenroom_actors::runtime::{CancelGenerationError, FailedGeneration, ReplayE
 use crate::api::error::{ApiError, AskRefusal, GenerationFailure, Product, Recorded, Shortage};
 
 impl ApiError {
-    /// Converts the refusal of a start.
-    pub fn from_start(error: StartError) -> Self {
-        match error {
-            StartError::UnknownWorkflow(id) => Self::WorkflowNotFound(id.into()),
-            StartError::InvalidInput(detail) => Self::InputInvalid(detail),
-            StartError::Exists(id) => Self::ExecutionExists(id),
-            StartError::KeyReused => Self::KeyReused,
-            StartError::Unavailable(cause) => cause.into(),
-        }
-    }
-
     /// Converts the refusal of a suspend or cancel.
     pub fn from_control(id: &ExecutionId, error: ControlError) -> Self {
         match error {
@@ -68,7 +57,7 @@ impl ApiError {
             ReplayError::DoesNotSuspend(step) => Self::StepDoesNotSuspend(step),
             ReplayError::InvalidData(detail) => Self::ResumeDataInvalid(detail),
             ReplayError::Refused(why) => Self::Ask(AskRefusal::Refused(why)),
-            ReplayError::Start(error) => Self::from_start(error),
+            ReplayError::Start(error) => error.into(),
         }
     }
 
@@ -119,6 +108,18 @@ fn not_answered(id: &str, waiting: &[Suspension]) -> String {
     });
     let named: Vec<_> = named.collect();
     format!("no longer waits; what waits now: {}", named.join(", "))
+}
+
+impl From<StartError> for ApiError {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::UnknownWorkflow(id) => Self::WorkflowNotFound(id.into()),
+            StartError::InvalidInput(detail) => Self::InputInvalid(detail),
+            StartError::Exists(id) => Self::ExecutionExists(id),
+            StartError::KeyReused => Self::KeyReused,
+            StartError::Unavailable(cause) => cause.into(),
+        }
+    }
 }
 
 impl From<Unavailable> for ApiError {

@@ -53,7 +53,7 @@ fn texts_and_statuses_are_those_of_the_contract() {
         (ApiError::WorkflowNotFound("a".to_owned().into()), 404, "Workflow a not found"),
         (ApiError::AgentNotFound("a".to_owned().into()), 404, "Agent a not found"),
         (
-            ApiError::from_start(StartError::InvalidInput("n: missing".into())),
+            StartError::InvalidInput("n: missing".into()).into(),
             400,
             "Input validation failed: n: missing",
         ),

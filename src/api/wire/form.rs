@@ -67,8 +67,8 @@ pub fn form_of(schema: &Value) -> Option<Vec<FieldView<'_>>> {
 
 /// Returns the field for a schema of one plain value; `None` if it is of something else.
 pub fn plain_of(schema: &Value) -> Option<FieldView<'_>> {
-    let field = field_of("", schema, &[])?;
-    Some(FieldView { required: true, ..field })
+    let required = [Value::String(String::new())];
+    field_of("", schema, &required)
 }
 
 fn field_of<'a>(name: &'a str, property: &'a Value, required: &[Value]) -> Option<FieldView<'a>> {
@@ -78,27 +78,46 @@ fn field_of<'a>(name: &'a str, property: &'a Value, required: &[Value]) -> Optio
     if BEYOND.iter().any(|key| property.contains_key(*key)) {
         return None;
     }
+    let required = required.iter().any(|it| it == name);
     let text = |key| property.get(key).and_then(Value::as_str);
     let options = match property.get("enum") {
-        Some(options) => Some(options.as_array()?.as_slice()),
+        Some(options) => Some(without_null(options.as_array()?, required)),
         None => None,
     };
     Some(FieldView {
         name,
-        kind: type_of(property, options)?,
-        required: required.iter().any(|it| it == name),
+        kind: type_of(property, options, required)?,
+        required,
         title: text("title"),
         description: text("description"),
         format: text("format"),
         options,
-        default: property.get("default"),
+        default: property.get("default").filter(|default| !default.is_null()),
     })
 }
 
-/// Returns the type of a field; that of its options if it has no other.
-fn type_of(property: &Map<String, Value>, options: Option<&[Value]>) -> Option<&'static str> {
+/// Returns the options that a person can choose. Null is none of them where the field can be left
+/// out instead.
+fn without_null(options: &[Value], required: bool) -> &[Value] {
+    match options {
+        [others @ .., Value::Null] if !required => others,
+        all => all,
+    }
+}
+
+/// Returns the type of a field; that of its options if it has no other. A field that can be left out
+/// may also be null.
+fn type_of(
+    property: &Map<String, Value>,
+    options: Option<&[Value]>,
+    required: bool,
+) -> Option<&'static str> {
     let known = |name: &str| FIELD_TYPES.into_iter().find(|known| *known == name);
     match (property.get("type"), options) {
+        (Some(Value::Array(names)), _) => match names.as_slice() {
+            [name, null] | [null, name] if null == "null" && !required => known(name.as_str()?),
+            _ => None,
+        },
         (Some(name), _) => known(name.as_str()?),
         (None, Some(options)) => {
             (!options.is_empty() && options.iter().all(Value::is_string)).then_some("string")
@@ -139,6 +158,57 @@ mod tests {
     }
 
     #[test]
+    fn a_field_that_can_be_left_out_may_be_null() {
+        let of = |property: Value| {
+            let schema = json!({ "properties": { "a": property }, "required": [] });
+            serde_json::to_value(form_of(&schema)).unwrap()[0].clone()
+        };
+        let field = json!({ "name": "a", "type": "string", "required": false });
+        assert_eq!(of(json!({ "type": ["string", "null"] })), field);
+        assert_eq!(of(json!({ "type": ["null", "string"], "default": null })), field);
+        let level = json!({ "type": ["string", "null"], "enum": ["low", "high", null] });
+        assert_eq!(of(level)["options"], json!(["low", "high"]));
+    }
+
+    #[test]
+    #[cfg(feature = "schemars")]
+    fn answers_of_a_type_have_a_form() {
+        use schemars::JsonSchema;
+
+        /// How urgent it is.
+        #[derive(JsonSchema)]
+        #[serde(rename_all = "lowercase")]
+        #[expect(dead_code, reason = "read by its schema")]
+        enum Level {
+            Low,
+            High,
+        }
+
+        #[derive(JsonSchema)]
+        #[expect(dead_code, reason = "read by its schema")]
+        struct Approval {
+            approved: bool,
+            note: Option<String>,
+            days: Option<u32>,
+            level: Level,
+            #[serde(default)]
+            former: Option<Level>,
+        }
+
+        let schema = crate::schema::inline::<Approval>();
+        let fields = form_of(&schema).unwrap();
+        let fields: Vec<_> = fields.iter().map(|it| (it.name, it.kind, it.required)).collect();
+        let expected = [
+            ("approved", "boolean", true),
+            ("note", "string", false),
+            ("days", "integer", false),
+            ("level", "string", true),
+            ("former", "string", false),
+        ];
+        assert_eq!(fields, expected, "{schema:#}");
+    }
+
+    #[test]
     fn a_plain_value_is_one_field() {
         for (schema, kind) in [
             (json!({ "type": "string", "format": "date" }), "string"),
@@ -169,7 +239,11 @@ mod tests {
             json!({ "required": ["b"], "properties": { "a": { "type": "string" } } }),
             of(json!({ "type": "object" })),
             of(json!({ "type": "array", "items": { "type": "string" } })),
-            of(json!({ "type": ["string", "null"] })),
+            of(json!({ "type": ["string", "number"] })),
+            of(json!({ "type": ["string", "number", "null"] })),
+            of(json!({ "type": ["null", "null"] })),
+            json!({ "required": ["a"], "properties": { "a": { "type": ["string", "null"] } } }),
+            json!({ "required": ["a"], "properties": { "a": { "enum": ["b", null] } } }),
             of(json!({ "$ref": "#/$defs/a" })),
             of(json!({ "type": "string", "not": {} })),
             of(json!({ "enum": ["a", 1] })),

@@ -194,10 +194,11 @@ impl Step {
         self.output_schema(crate::schema::of_output::<T>())
     }
 
-    /// Sets the JSON Schema of the data that resumes it to that of a type.
+    /// Sets the JSON Schema of the data that resumes it to that of a type. If its fields are plain
+    /// values, options of an enum, or an `Option` of these, pages ask for them field by field.
     #[cfg(feature = "schemars")]
     pub fn resume_type<T: schemars::JsonSchema>(self) -> Self {
-        self.resume_schema(crate::schema::of::<T>())
+        self.resume_schema(crate::schema::inline::<T>())
     }
 
     /// Retries failed attempts.

@@ -11,7 +11,21 @@ pub(super) fn of_expression(source: &str) -> Option<&'static str> {
     if code.contains("${") {
         return Some("write an expression without ${ }");
     }
+    if is_prose(source) {
+        return Some("a string is written \"'a text'\"");
+    }
     of_code(&code)
+}
+
+/// Returns true for several words, each with at most one mark at its end.
+fn is_prose(source: &str) -> bool {
+    let is_word = |word: &str| {
+        let word = word.strip_suffix(['.', ',', ':', ';', '!', '?']).unwrap_or(word);
+        !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '\''))
+    };
+    let begins_as_name = source.trim_start().starts_with(char::is_alphabetic);
+    let words = || source.split_whitespace();
+    begins_as_name && words().count() > 1 && words().all(is_word)
 }
 
 /// Returns a hint for a template that does not compile.

@@ -379,13 +379,15 @@ fn syntax_of_other_languages_gets_a_hint() {
         ("a ?? b", "`a ?? b` is written `a | default(b)`"),
         ("a = 1", "values are compared with `==`"),
         ("${a}", "write an expression without ${ }"),
+        ("nobody has answered", "a string is written \"'a text'\""),
+        ("Really, this one?", "a string is written \"'a text'\""),
     ] {
         let said = Expression::compile(source).unwrap_err().message;
         assert!(said.ends_with(&format!("in `{source}`; {hint}")), "{said}");
     }
     let said = Template::compile("a {{ b && c }}").unwrap_err().message;
     assert!(said.ends_with("; `&&` is written `and`"), "{said}");
-    for source in ["data.", "a !=", "'&&' ~", "f(a=", "1 +"] {
+    for source in ["data.", "a !=", "'&&' ~", "f(a=", "1 +", "1 two"] {
         let said = Expression::compile(source).unwrap_err().message;
         assert!(said.ends_with(&format!("in `{source}`")), "{said}");
     }
