@@ -333,9 +333,10 @@ impl Greenroom {
         let mut problems = self.problems;
         problems.extend(bindings.into_iter().filter_map(|binding| binding.bind(&state).err()));
         let registered = Registered { registry, providers, routes, parts };
-        let names = checks::names(&registered);
+        let mut names = checks::names(&registered);
+        names.tools.extend(self.refused_tools);
         problems.extend(config.check_names(&names).iter().map(ToString::to_string));
-        problems.extend(checks::problems(&config, &registered));
+        problems.extend(checks::problems(&config, &registered, &names));
         config.warnings.extend(checks::warnings(&config, &registered));
         if problems.is_empty() { Ok((config, registered)) } else { Err(Problems(problems)) }
     }

@@ -30,13 +30,13 @@ pub(crate) fn names(registered: &Registered) -> Names {
 }
 
 /// Returns the problems of a configuration whose own references have been checked, one per line.
-pub(crate) fn problems(config: &Config, registered: &Registered) -> Vec<String> {
-    let names = names(registered);
+/// `names` are those of Rust code, and of parts of it that are refused for reasons of their own.
+pub(crate) fn problems(config: &Config, registered: &Registered, names: &Names) -> Vec<String> {
     let configured = config.names();
-    let known = [&configured, &names];
+    let known = [&configured, names];
     let agents = registered.registry.agents.values();
     let mut problems: Vec<_> = agents.flat_map(|agent| agent::agent(agent, known)).collect();
-    let mut rest: Vec<ConfigProblem> = config.check_exposure(&names).err().into_iter().collect();
+    let mut rest: Vec<ConfigProblem> = config.check_exposure(names).err().into_iter().collect();
     let variables = Variables::of(config);
     let environment = |name: &str| variables.found(name);
     if registered.parts.store.is_some() && config.cluster.listen.is_some() {

@@ -86,7 +86,7 @@ impl Readings for ConfigFiles {
         let (read, files) = Config::look(&self.path, &self.names);
         let checked = read.map_err(|found| Refused::of(&found)).and_then(|mut config| {
             config.keep_choices_of(&self.started);
-            let problems = checks::problems(&config, &self.registered);
+            let problems = checks::problems(&config, &self.registered, &self.names);
             config.warnings.extend(checks::warnings(&config, &self.registered));
             if problems.is_empty() {
                 Ok(config)

@@ -56,6 +56,7 @@ mod tests {
     use super::*;
     use crate::app::Registered;
     use crate::app::checks::problems;
+    use crate::config::Names;
 
     #[test]
     fn only_keys_are_read_from_the_file() {
@@ -80,8 +81,8 @@ mod tests {
              command = {{ argv = [\"x\"], env = {{ A = \"secret:SERVICE_SECRET_KEY\" }} }}\n"
         );
         let config = Config::parse(&text, "c.toml").unwrap();
-        assert!(problems(&config, &Registered::default()).is_empty());
+        assert!(problems(&config, &Registered::default(), &Names::default()).is_empty());
         std::fs::remove_file(path).unwrap();
-        assert_eq!(problems(&config, &Registered::default()).len(), 1);
+        assert_eq!(problems(&config, &Registered::default(), &Names::default()).len(), 1);
     }
 }
