@@ -186,7 +186,8 @@ impl Workflow {
     }
 
     /// Returns the tree, or the modifiers that do not fit the kind of their step. Everything else is
-    /// checked when the tree is compiled.
+    /// checked when the tree is compiled. Functions of [`Step::call`] and closures are not part of it:
+    /// the tree has their names.
     pub fn build(self) -> Result<WorkflowDefinition, Vec<Problem>> {
         if self.misfits.is_empty() { Ok(self.definition) } else { Err(self.misfits) }
     }

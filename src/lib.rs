@@ -201,7 +201,7 @@ mod web;
 pub use actix_web;
 pub use greenroom::{Greenroom, Problems, ServeError};
 pub use greenroom_actors::Runtime;
-pub use greenroom_actors::requests::StartError;
+pub use greenroom_actors::requests::{ControlError, DescribeError, ResumeError, StartError};
 pub use handle::{Handle, NoServer, Resume, Run, RunError, RunEvent, ServerContext, Start};
 /// The library that makes JSON Schemas of types. A derived `JsonSchema` of a program that does not
 /// name it needs `use greenroom::schemars;` beside it.

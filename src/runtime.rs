@@ -31,9 +31,10 @@ pub use greenroom_actors::domain::time::Timestamp;
 pub use greenroom_actors::ports::answer_guard::GivenAnswer;
 pub use greenroom_actors::ports::clock::{Clock, SystemClock};
 pub use greenroom_actors::requests::{
-    AnswerAsk, Answered, AskError, ControlError, DescribeError, ExecutionOutcome, ExecutionState,
-    Failure, Halted, IdempotencyKey, ResumeError, ResumeExecution, StartError, StartExecution,
-    StepState, StepStatus, Subscription, Target, TraceOrigin, TraceParent, Unavailable,
+    AnswerAsk, Answered, AskError, Cancelled, ControlError, DescribeError, ExecutionOutcome,
+    ExecutionState, Failure, Halted, IdempotencyKey, ResumeError, ResumeExecution, StartError,
+    StartExecution, StepState, StepStatus, Subscription, Suspended, Target, TraceOrigin,
+    TraceParent, Unavailable,
 };
 pub use greenroom_actors::runtime::{CallTool, CallToolError, EventPage, Readiness, Runtime};
 pub use greenroom_actors::visibility::Visibility;

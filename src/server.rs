@@ -1,6 +1,7 @@
 //! A server on a separate thread, beside the other parts of a program.
 
 use std::io;
+use std::sync::Arc;
 use std::thread;
 
 use tokio::sync::oneshot;
@@ -16,8 +17,15 @@ use crate::handle::Handle;
 #[must_use = "a server that is dropped stops"]
 pub struct Server {
     handle: Handle,
-    /// `None` once its end was returned.
-    ended: Option<oneshot::Receiver<io::Result<()>>>,
+    end: End,
+}
+
+/// The end of a server.
+#[derive(Debug)]
+enum End {
+    Ahead(oneshot::Receiver<io::Result<()>>),
+    /// With this error, if any.
+    Told(Option<Arc<io::Error>>),
 }
 
 impl Server {
@@ -28,14 +36,16 @@ impl Server {
         let (end, ended) = oneshot::channel();
         thread::Builder::new().name("greenroom".to_owned()).spawn(move || {
             let served = run(config, registered, StopsOn::Handles, |handle| {
-                // an error: the program no longer waits for the start
-                let _ = begun.send(handle);
+                // nobody waits for the start any more, so nobody could stop the server
+                if let Err(handle) = begun.send(handle) {
+                    handle.stop();
+                }
             });
             // an error: the program does not wait for the end
             let _ = end.send(served);
         })?;
         match begins.await {
-            Ok(handle) => Ok(Self { handle, ended: Some(ended) }),
+            Ok(handle) => Ok(Self { handle, end: End::Ahead(ended) }),
             // it did not begin; its end is the reason
             Err(_) => {
                 Err(ended.await.unwrap_or_else(|_| Err(lost())).err().unwrap_or_else(lost).into())
@@ -56,12 +66,16 @@ impl Server {
     }
 
     /// Returns when the server has ended: asked by a handle, or with an error, such as when another
-    /// server has taken its store over.
+    /// server has taken its store over. Later calls return the same.
     pub async fn ended(&mut self) -> Result<(), ServeError> {
-        let Some(ended) = &mut self.ended else { return Ok(()) };
-        let end = ended.await.unwrap_or_else(|_| Err(lost()));
-        self.ended = None;
-        Ok(end?)
+        if let End::Ahead(ended) = &mut self.end {
+            let ended = ended.await.unwrap_or_else(|_| Err(lost()));
+            self.end = End::Told(ended.err().map(Arc::new));
+        }
+        match &self.end {
+            End::Told(Some(error)) => Err(io::Error::new(error.kind(), Arc::clone(error)).into()),
+            End::Told(None) | End::Ahead(_) => Ok(()),
+        }
     }
 }
 

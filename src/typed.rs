@@ -44,7 +44,8 @@
 //! # drop(server);
 //! ```
 //!
-//! In a closure, the types of all arguments have to be written out. A function that suspends its step
+//! A function that reads no input has [`IgnoredAny`] in its place. In a closure, the types of all
+//! arguments have to be written out. A function that suspends its step
 //! returns a [`StepOutcome`](crate::step::StepOutcome) and is registered with
 //! [`Greenroom::function`](crate::Greenroom::function).
 
@@ -56,6 +57,8 @@ mod tests;
 
 pub use self::function::{CallContext, TypedFunction, WithContext, WithoutContext};
 pub use self::state::{Data, FromState, State};
+/// Stands for an input that a function does not read, whatever it is.
+pub use serde::de::IgnoredAny;
 
 #[cfg(feature = "schemars")]
 pub(crate) use self::bound::tool_function;

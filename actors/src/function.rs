@@ -253,8 +253,13 @@ impl StepOutcome {
     }
 }
 
-fn read_as<T: DeserializeOwned>(what: &str, value: &Value) -> Result<T, StepError> {
-    T::deserialize(value).map_err(|error| StepError::terminal(format!("{what}: {error}")))
+/// Reads a value of this name; an error names the field.
+pub fn read_as<T: DeserializeOwned>(what: &str, value: &Value) -> Result<T, StepError> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let (place, inner) = (error.path().to_string(), error.inner());
+        let dot = if place == "." { String::new() } else { format!(".{place}") };
+        StepError::terminal(format!("{what}{dot}: {inner}"))
+    })
 }
 
 impl From<Value> for StepOutcome {

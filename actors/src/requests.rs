@@ -157,6 +157,7 @@ impl ExecutionOutcome {
 
 /// The answer to an external suspend.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Suspended {
     pub suspension_id: Arc<str>,
     pub execution_id: ExecutionId,
@@ -168,6 +169,7 @@ pub struct Suspended {
 
 /// The answer to a cancel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Cancelled {
     pub execution_id: ExecutionId,
     pub trace_id: Arc<str>,
@@ -181,6 +183,7 @@ pub struct Cancelled {
 
 /// State of an execution, as callers may see it.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ExecutionState {
     pub header: Arc<Header>,
     pub status: Status,

@@ -50,7 +50,7 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::expression::{self, ClosureError, Stated, source_of_closure};
 use greenroom_actors::domain::failure::ErrorName;
-use greenroom_actors::function::StepError;
+use greenroom_actors::function::{StepError, read_as};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -89,7 +89,7 @@ impl Scope {
 
     /// Returns the data of the resume, if the step was resumed.
     pub fn resume<T: DeserializeOwned>(&self) -> Result<Option<T>, StepError> {
-        self.0.value("resume").map(|value| read("resume", value)).transpose()
+        self.0.value("resume").map(|value| read_as("resume", value)).transpose()
     }
 
     /// Returns the caller of the resume (`id`, `verified`), if the step was resumed and the caller is
@@ -113,7 +113,7 @@ impl Scope {
     /// Returns the output of an earlier step; `None` if the step was not run or failed.
     pub fn output_if_any<T: DeserializeOwned>(&self, step: &str) -> Result<Option<T>, StepError> {
         let output = self.0.value_by_key("steps", step);
-        output.map(|value| read(&format!("steps.{step}"), value)).transpose()
+        output.map(|value| read_as(&format!("steps.{step}"), value)).transpose()
     }
 
     /// Returns the execution: `id`, `workflowId`, `startedAt` and what else expressions read.
@@ -123,11 +123,11 @@ impl Scope {
 
     fn named<T: DeserializeOwned>(&self, name: &str) -> Result<T, StepError> {
         match (self.0.value(name), name) {
-            (Some(value), _) => read(name, value),
+            (Some(value), _) => read_as(name, value),
             (None, "item" | "index") => Err(StepError::terminal(format!(
                 "there is no {name} here: the step is in no for_each"
             ))),
-            (None, _) => read(name, &Value::Null),
+            (None, _) => read_as(name, &Value::Null),
         }
     }
 }
@@ -136,14 +136,6 @@ impl fmt::Debug for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
-}
-
-fn read<T: DeserializeOwned>(name: &str, value: &Value) -> Result<T, StepError> {
-    serde_path_to_error::deserialize(value).map_err(|error| {
-        let (place, inner) = (error.path().to_string(), error.inner());
-        let dot = if place == "." { String::new() } else { format!(".{place}") };
-        StepError::terminal(format!("{name}{dot}: {inner}"))
-    })
 }
 
 /// A closure of a workflow under construction. Two are equal if one is a clone of the other.

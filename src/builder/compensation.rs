@@ -17,7 +17,8 @@ use crate::config::workflows::kind::ARGS_ALONE;
 /// that of the step.
 ///
 /// Without [`Compensation::retry`] it has three attempts. When the last one fails, the execution
-/// suspends, and a person lets it run again or skips it.
+/// suspends, and a person lets it run again or skips it. A function that suspends by itself fails: a
+/// compensation has no other questions.
 ///
 /// ```
 /// use greenroom::builder::{Compensation, Http, Retry, Step, Workflow, http};

@@ -33,6 +33,7 @@ pub struct Route {
 
 /// Answer of a [`Route`], which depends on its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RouteAnswer {
     /// Of a workflow.
     Workflow(WorkflowAnswer),

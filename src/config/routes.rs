@@ -32,6 +32,7 @@ pub struct RouteConfig {
 
 /// The target of a configured route.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RouteTarget {
     /// Runs this workflow.
     Workflow { id: String, answer: WorkflowAnswer, body: WorkflowBody },
@@ -45,6 +46,7 @@ pub enum RouteTarget {
 
 /// The answer of a route of a workflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WorkflowAnswer {
     /// The answer of `POST /workflows/:id/execute`.
     Result,
@@ -54,6 +56,7 @@ pub enum WorkflowAnswer {
 
 /// The meaning of the body of a route of a workflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WorkflowBody {
     /// `input` and `options`, as for `POST /workflows/:id/execute`.
     Request,
@@ -63,6 +66,7 @@ pub enum WorkflowBody {
 
 /// The answer of a route of an agent, like that of the built-in route of the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AgentAnswer {
     Text,
     Stream,

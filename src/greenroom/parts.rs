@@ -9,7 +9,8 @@ use super::Greenroom;
 
 impl Greenroom {
     /// Keeps everything in a store of one's own, in place of the configured one. The server closes it
-    /// when it stops, and has it for itself: `cluster.listen` is refused. See [`crate::store`].
+    /// when it stops, and has it for itself: `cluster.listen` is refused. The last call counts, so that
+    /// a test can give a program another one. See [`crate::store`].
     ///
     /// ```
     /// use std::sync::Arc;
@@ -73,7 +74,7 @@ impl Greenroom {
     }
 
     /// Dates executions, generations, conversations, asks and idempotency keys, and makes their ids.
-    /// Waits follow it: a timer is due by this clock.
+    /// Waits follow it: a timer is due by this clock. The last call counts.
     ///
     /// Log records, exported telemetry, the expiry of tokens and what an HTTP server answers about
     /// dates are by the system's clock, as other machines have them.

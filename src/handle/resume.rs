@@ -6,7 +6,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::principal::Principal;
-use greenroom_actors::requests::{ResumeError, ResumeExecution, Target};
+use greenroom_actors::requests::{ExecutionOutcome, ResumeError, ResumeExecution, Target};
 use serde_json::Value;
 
 use crate::api::caller::Caller;
@@ -39,6 +39,14 @@ impl Resume {
         Self { runtime, target, request, refusal }
     }
 
+    /// Names the suspension that this answers, by the `suspensionId` of the state: the resume is refused
+    /// with [`ResumeError::SuspensionPassed`] if the step waits anew by then, so that two clicks are
+    /// one answer.
+    pub fn suspension(mut self, id: impl Into<String>) -> Self {
+        self.request.suspension_id = Some(id.into());
+        self
+    }
+
     /// Answers as the caller of a request, as the HTTP API does: the caller has to be among those who
     /// are asked, is who [`StepContext::resumed_by`](crate::step::StepContext) names, and is refused
     /// with [`ResumeError::NotAssigned`] otherwise.
@@ -50,7 +58,7 @@ impl Resume {
 }
 
 impl IntoFuture for Resume {
-    type Output = Result<(), ResumeError>;
+    type Output = Result<ExecutionOutcome, ResumeError>;
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
@@ -58,7 +66,7 @@ impl IntoFuture for Resume {
         async move {
             match refusal {
                 Some(refusal) => Err(refusal),
-                None => runtime.resume(&target, request).await.map(drop),
+                None => runtime.resume(&target, request).await,
             }
         }
         .boxed()

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use futures_util::stream::{self, Stream, StreamExt as _};
+use futures_util::stream::{self, BoxStream, StreamExt as _};
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::status::Status;
@@ -114,7 +114,7 @@ impl<T> Run<T> {
     /// use greenroom::prelude::*;
     ///
     /// async fn print(run: &Run) -> Result<(), Box<dyn std::error::Error>> {
-    ///     let mut events = Box::pin(run.events(0));
+    ///     let mut events = run.events(0);
     ///     while let Some(event) = events.next().await {
     ///         let event = event?;
     ///         println!("{} {}", event.sequence, event.kind());
@@ -122,12 +122,10 @@ impl<T> Run<T> {
     ///     Ok(())
     /// }
     /// ```
-    pub fn events(
-        &self,
-        after: u64,
-    ) -> impl Stream<Item = Result<RunEvent, DescribeError>> + Send + use<T> {
+    pub fn events(&self, after: u64) -> BoxStream<'static, Result<RunEvent, DescribeError>> {
         let id = self.target.execution_id.clone();
-        self.runtime.follow(self.target.clone(), after).flat_map(move |fact| {
+        let facts = self.runtime.follow(self.target.clone(), after);
+        let events = facts.flat_map(move |fact| {
             let events = match fact {
                 Ok(fact) => {
                     let events = numbered(&id, &fact, after);
@@ -136,11 +134,13 @@ impl<T> Run<T> {
                 Err(error) => vec![Err(error)],
             };
             stream::iter(events)
-        })
+        });
+        events.boxed()
     }
 
     /// Resumes the execution with data when awaited, and resolves when that is durable and it has
-    /// settled again. It must wait at one step; [`Self::resume_step`] names one of several.
+    /// settled again, with what it has come to. It must wait at one step; [`Self::resume_step`]
+    /// names one of several.
     ///
     /// It resumes whoever is asked, unless [`Resume::caller`] says who answers.
     pub fn resume(&self, data: &(impl Serialize + ?Sized)) -> Resume {

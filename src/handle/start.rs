@@ -18,6 +18,7 @@ use crate::api::caller::Caller;
 pub struct Start {
     runtime: Runtime,
     request: StartExecution,
+    caller: Option<Caller>,
     /// The first reason why it is refused.
     refusal: Option<StartError>,
 }
@@ -32,7 +33,7 @@ impl Start {
             Ok(input) => (input, None),
             Err(error) => (Value::Null, Some(StartError::InvalidInput(error.to_string()))),
         };
-        Self { runtime, request: StartExecution::new(workflow, input), refusal }
+        Self { runtime, request: StartExecution::new(workflow, input), caller: None, refusal }
     }
 
     /// Chooses the id: 1 to 128 letters, digits, `.`, `_`, `:` or `-`. A second start with it is
@@ -56,11 +57,11 @@ impl Start {
     }
 
     /// Starts it for the caller of a request, as the HTTP API does: it belongs to the user of the
-    /// token, whose profile is `user` of the operation context. A caller without a token leaves it
-    /// without a user, so that `!self` in the `to` of an ask excludes nobody.
+    /// token, whose profile is `user` of the operation context, whatever [`Self::user`] and
+    /// [`Self::context`] say. A caller without a token leaves it without a user, so that `!self` in the
+    /// `to` of an ask excludes nobody; on a server without authentication, [`Self::user`] counts.
     pub fn caller(mut self, caller: &Caller) -> Self {
-        self.request.user_id = caller.user_id(self.request.user_id);
-        caller.sign(&mut self.request.context);
+        self.caller = Some(caller.clone());
         self
     }
 
@@ -82,7 +83,12 @@ impl IntoFuture for Start {
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let Self { runtime, request, refusal } = self;
+        let Self { runtime, mut request, caller, refusal } = self;
+        if let Some(caller) = caller {
+            request.user_id = caller.user_id(request.user_id);
+            request.conversation_id = caller.conversation(request.conversation_id);
+            caller.sign(&mut request.context);
+        }
         async move {
             if let Some(refusal) = refusal {
                 return Err(refusal);

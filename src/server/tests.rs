@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use greenroom_actors::domain::status::Status;
 use greenroom_actors::requests::{DescribeError, ResumeError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 use crate::api::caller::Caller;
 use crate::auth::User;
@@ -114,8 +115,9 @@ async fn a_program_starts_and_resumes_for_the_callers_of_its_routes() {
     };
     let (ann, ben, eve) = (caller("ann", "lead"), caller("ben", "lead"), caller("eve", "staff"));
 
-    let run = server.handle().start("reviewed", &Value::Null).user("ben").caller(&ann);
-    let run = run.await.unwrap();
+    let start = server.handle().start("reviewed", &Value::Null).user("ben").caller(&ann);
+    let claimed = json!({ "id": "ben", "name": "BEN" });
+    let run = start.user("ben").context("user", claimed).await.unwrap();
     let settled = run.settled().await.unwrap();
     assert_eq!(settled.header.user_id.as_deref(), Some("ann"), "the token counts, not the name");
     let nobody = Caller::checked(None, None);
@@ -123,7 +125,12 @@ async fn a_program_starts_and_resumes_for_the_callers_of_its_routes() {
         let refused = run.resume(&json!({})).caller(other).await.unwrap_err();
         assert_eq!(refused, ResumeError::NotAssigned, "{other:?}");
     }
-    run.resume_step("review", &json!({})).caller(&ben).await.unwrap();
+    let asked = settled.suspensions[0].id.clone().unwrap();
+    let resume = || run.resume_step("review", &json!({})).caller(&ben);
+    let passed = resume().suspension("another").await.unwrap_err();
+    assert!(matches!(passed, ResumeError::SuspensionPassed { .. }), "{passed:?}");
+    let outcome = resume().suspension(&*asked).await.unwrap();
+    assert_eq!(outcome.status(), Status::Completed);
     assert_eq!(run.result().await.unwrap(), json!(["ANN", "ben"]));
     server.stop().await.unwrap();
 }
@@ -186,6 +193,16 @@ async fn a_stop_ends_what_waits_and_frees_the_port() {
     next.handle().stop();
     next.ended().await.unwrap();
     next.ended().await.unwrap();
+}
+
+/// Nobody could stop it.
+#[tokio::test]
+async fn a_server_whose_start_is_no_longer_awaited_ends() {
+    let (alive, mut ended) = mpsc::unbounded_channel::<()>();
+    let abandoned = shop().data(alive).start().now_or_never();
+    assert!(abandoned.is_none(), "the start takes a while");
+    let ended = tokio::time::timeout(Duration::from_secs(60), ended.recv()).await;
+    assert_eq!(ended, Ok(None), "what the server shares is dropped with it");
 }
 
 #[tokio::test]

@@ -37,7 +37,8 @@ mod sealed {
     message = "`{Self}` is not a function over types for this place",
     label = "does not have the arguments or the result of a typed function",
     note = "its arguments are up to three `Data<T>` of types that are `Send + Sync`, then one input \
-            that implements `Deserialize`, then, if wanted, the `{C}`",
+            that implements `Deserialize` (`greenroom::typed::IgnoredAny` if it is not read), then, \
+            if wanted, the `{C}`",
     note = "it is an `async fn` that returns `Result<T, StepError>` in a step and `Result<T, \
             ToolError>` in a tool, where `T` implements `Serialize`",
     note = "it is `Clone + Send + Sync + 'static`, and its future is `Send`"

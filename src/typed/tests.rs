@@ -6,7 +6,7 @@ use greenroom_actors::function::{StepContext, StepError, StepOutcome};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Data, State, step_function};
+use super::{Data, IgnoredAny, State, step_function};
 use crate::builder::{Block, Step, Workflow};
 use crate::{Greenroom, Problems};
 
@@ -72,6 +72,27 @@ async fn arguments_are_read_and_the_result_is_written() {
     let paid = called(json!({ "lines": [{ "cents": 5 }, { "cents": 6 }] })).await;
     assert_eq!(paid, Ok(json!({ "total": 18, "key": "test/step" }).into()));
     assert!(called(json!({ "lines": [] })).await.unwrap_err().is_terminal());
+}
+
+#[test]
+fn contexts_name_the_field_that_does_not_fit() {
+    let order = json!({ "lines": [{ "cents": 5 }, { "cents": "6" }] });
+    let read = StepContext::for_test(order).data_as::<Charge>();
+    let error = read.map(drop).unwrap_err();
+    assert!(error.message().starts_with("data.lines[1].cents: invalid type: string"), "{error}");
+}
+
+#[tokio::test]
+async fn an_input_need_not_be_read() {
+    async fn tax(Data(shop): Data<dyn Shop>, _: IgnoredAny) -> Result<u64, StepError> {
+        Ok(shop.tax())
+    }
+    let (function, binding) = step_function("tax", tax);
+    binding.bind(&state()).unwrap();
+    for data in [Value::Null, json!(1), json!({ "lines": [] })] {
+        let step = StepContext::for_test(data);
+        assert_eq!(function(step).await, Ok(json!(7).into()));
+    }
 }
 
 #[tokio::test]

@@ -1,8 +1,13 @@
 //! The threads of executions: a fixed pool, or the caller's thread in tests.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use actix::{Arbiter, ArbiterHandle};
+
+/// Time that threads get to end. One that was given blocking work ends only after that.
+const END_WITHIN: Duration = Duration::from_secs(1);
 
 /// Threads that the runtime's actors run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,12 +47,30 @@ impl Arbiters {
         }
     }
 
-    /// Stops the threads and joins them.
+    /// Stops the threads, and returns when they have ended. Those that a function of the program
+    /// blocks are left behind: the end of the process does not wait for them.
     pub(crate) fn end(&self) {
+        let (ended, ends) = mpsc::channel();
+        let mut joining = 0;
         for arbiter in self.take() {
             arbiter.stop();
-            if arbiter.join().is_err() {
-                log::error!("a thread of executions panicked");
+            let ended = ended.clone();
+            let join = thread::Builder::new().name("greenroom-join".to_owned());
+            // an error: nothing waits any more
+            let started = join.spawn(move || drop(ended.send(arbiter.join())));
+            joining += usize::from(started.is_ok());
+        }
+        let until = Instant::now() + END_WITHIN;
+        for left in (1..=joining).rev() {
+            match ends.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => log::error!("a thread of executions panicked"),
+                Err(_) => {
+                    log::warn!(
+                        "{left} threads of executions are left behind: a function blocks them"
+                    );
+                    return;
+                }
             }
         }
     }
@@ -73,5 +96,37 @@ impl Drop for Arbiters {
         self.take().iter().for_each(|arbiter| {
             arbiter.stop();
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+    use tokio::task::spawn_blocking;
+
+    use super::*;
+
+    #[test]
+    fn the_end_does_not_wait_for_functions_that_block() {
+        let _system = actix::System::new();
+        let arbiters = Arbiters::start(Placement::Threads(2));
+        let (block, blocked) = mpsc::channel::<()>();
+        let (begin, begun) = mpsc::channel();
+        assert!(arbiters.handles()[0].spawn(async move {
+            drop(spawn_blocking(move || {
+                begin.send(()).unwrap();
+                blocked.recv()
+            }));
+        }));
+        begun.recv().unwrap();
+        let (end, ended) = oneshot::channel::<()>();
+        assert!(arbiters.handles()[1].spawn(async move {
+            let _until_the_end = end;
+            std::future::pending::<()>().await;
+        }));
+        // without a limit it would never return
+        arbiters.end();
+        assert!(ended.blocking_recv().is_err(), "the other thread has ended");
+        drop(block);
     }
 }

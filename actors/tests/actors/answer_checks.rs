@@ -195,15 +195,20 @@ async fn who_may_answer_is_looked_at_again_after_the_check() {
         assert!(is_expected(&refused), "{refused:?}");
         only_open(&runtime).await;
     }
-    let definitions = vec![workflow("w", vec![asking("a", &["user:lea"])])];
-    let (runtime, mut checks) = checked(definitions, RuntimeLimits::default()).await;
-    let open = begin(&runtime).await;
-    let lea = ResumeExecution { answerer: Some(answerer(Some("lea"), &[])), ..resume(approved()) };
-    let by_resume = beside(&runtime, async |runtime| resumed(runtime, lea).await);
-    let checking = checks.recv().await.unwrap();
-    runtime.update_ask(open, &assign(&["user:bob"]), &access("lea")).await.unwrap();
-    checking.pass();
-    assert_eq!(by_resume.await.unwrap(), Err(ResumeError::NotAssigned));
+    let asks = || vec![asking("a", &["user:lea"])];
+    let of_child = vec![workflow("w", vec![child("c", "part")]), workflow("part", asks())];
+    for definitions in [vec![workflow("w", asks())], of_child] {
+        let (runtime, mut checks) = checked(definitions, RuntimeLimits::default()).await;
+        let open = begin(&runtime).await;
+        let lea = Some(answerer(Some("lea"), &[]));
+        let lea = ResumeExecution { answerer: lea, ..resume(approved()) };
+        let by_resume = beside(&runtime, async |runtime| resumed(runtime, lea).await);
+        let checking = checks.recv().await.unwrap();
+        runtime.update_ask(open, &assign(&["user:bob"]), &access("lea")).await.unwrap();
+        checking.pass();
+        assert_eq!(by_resume.await.unwrap(), Err(ResumeError::NotAssigned));
+        only_open(&runtime).await;
+    }
 }
 
 #[actix::test]

@@ -1,6 +1,7 @@
 //! Compensation: before an execution ends, undoes what completed, the newest step first.
 //!
-//! A compensation is a step with a separate node, whose path ends in `:compensate`, so its attempts, timers, children and suspensions are those of any step. Only its failure differs: it
+//! A compensation is a step with a separate node, whose path ends in `:compensate`, so its attempts,
+//! timers and children are those of any step. It cannot suspend by itself. Only its failure differs: it
 //! asks a person, who repeats or skips it.
 
 use std::sync::Arc;

@@ -91,8 +91,7 @@ impl Machine {
         if let Some(child) = &node.child {
             let child = child.id.clone();
             let suspension_id = self.suspension_of_child(&path, node);
-            let resume =
-                Resume { step_id: None, suspension_id, answerer: None, rules: None, ..resume };
+            let resume = Resume { step_id: None, suspension_id, rules: None, ..resume };
             return Ok(Some(Decision::Forward { path, child, resume }));
         }
         let schema = step.resume_schema.as_ref().filter(|_| !waits_for_generation);
