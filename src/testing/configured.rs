@@ -63,7 +63,9 @@ pub async fn run_configured(server: impl Fn() -> Greenroom, filter: &str) -> Vec
 /// Runs one test.
 pub(crate) async fn run(test: &WorkflowTest, server: &impl Fn() -> Greenroom) -> Tested {
     let began = Instant::now();
+    let wrong = server().test().misnamed_in(test);
     let result = match case(test) {
+        _ if !wrong.is_empty() => Err(Problems(wrong)),
         Ok(case) => case.run(server).await,
         Err(problems) => Err(problems),
     };
