@@ -193,7 +193,18 @@ impl World {
     }
 
     pub(super) async fn open_asks(&self) -> Result<Vec<Ask>, AnswerError> {
-        let filter = AskFilter { is_open: true, ..AskFilter::default() };
+        self.asks(true).await
+    }
+
+    /// Returns asks that nobody answered before their deadline, the last one first.
+    pub(super) async fn expired_asks(&self) -> Result<Vec<Ask>, AnswerError> {
+        let mut closed = self.asks(false).await?;
+        closed.retain(|ask| ask.state == AskState::Expired);
+        Ok(closed)
+    }
+
+    async fn asks(&self, is_open: bool) -> Result<Vec<Ask>, AnswerError> {
+        let filter = AskFilter { is_open, ..AskFilter::default() };
         let page = self.runtime().inbox(&filter, None, ASKS_MAX).await;
         page.map(|page| page.asks).map_err(|error| AnswerError::Failed(error.to_string()))
     }

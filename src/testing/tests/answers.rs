@@ -97,7 +97,12 @@ fn answers_that_end_otherwise_than_planned_are_problems_of_the_case() {
     let late = "answer 1 (approve) is too late: the deadline has passed";
     let unanswered = "its status is error, expected completed: ";
     let case = || Case::new("w");
-    let rows: [(Case, &[&str]); 6] = [
+    let in_vain = "deadline passed; approve waited 2days for an answer and got none";
+    let failed = format!("its status is error, expected completed: {in_vain}");
+    let other = "the error is \"deadline passed\", without \"other\"; approve waited 2days for an answer and got none";
+    let rows: [(Case, &[&str]); 8] = [
+        (case(), &[&failed]),
+        (case().expect_error("other"), &[other]),
         (
             case().answer("approve", HOUR, &sunday()),
             &["answer 1 (approve) is refused: the answer was refused: not on Sundays", unanswered],
