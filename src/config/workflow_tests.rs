@@ -81,12 +81,22 @@ pub(crate) struct TestMocks {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MockedCall {
     pub(crate) output: Option<Value>,
-    /// Message of a failure: of every attempt without an output, otherwise of the first `times`.
-    pub(crate) fail: Option<String>,
+    /// Failure of every attempt without an output, otherwise of the first `times`.
+    pub(crate) fail: Option<MockedFailure>,
     pub(crate) times: u32,
     pub(crate) delay: Duration,
     /// False if it does not recognize its idempotency key.
     pub(crate) is_repeatable: bool,
+}
+
+/// Failure of a mocked step or tool.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct MockedFailure {
+    pub(crate) message: String,
+    /// `error.kind` of expressions.
+    pub(crate) kind: Option<String>,
+    /// True if no retry policy repeats it.
+    pub(crate) is_terminal: bool,
 }
 
 /// An answer some time after its step, or a call of its tool, has asked.
@@ -266,7 +276,7 @@ fn read_calls(
 
 fn read_call(section: Section<'_>) -> Option<MockedCall> {
     let output = section.get("output").and_then(|entry| entry.json());
-    let fail = section.get("fail").and_then(|entry| entry.filled_text());
+    let fail = section.get("fail").and_then(|entry| read_failure(&entry));
     let times = section.get("times");
     let place = section.place.clone();
     match (&output, &fail, &times) {
@@ -288,6 +298,22 @@ fn read_call(section: Section<'_>) -> Option<MockedCall> {
     };
     section.close();
     Some(call)
+}
+
+/// Reads a failure: its message, or a table.
+fn read_failure(entry: &Entry<'_>) -> Option<MockedFailure> {
+    if let DeValue::String(_) = entry.value {
+        return Some(MockedFailure { message: entry.filled_text()?, ..MockedFailure::default() });
+    }
+    let DeValue::Table(_) = entry.value else {
+        return entry.refuse("must be a message, or a table with `message`");
+    };
+    let section = entry.section()?;
+    let message = section.required("message").and_then(|entry| entry.filled_text());
+    let kind = section.get("kind").and_then(|entry| entry.filled_text());
+    let is_terminal = section.flag("terminal", false);
+    section.close();
+    Some(MockedFailure { message: message?, kind, is_terminal })
 }
 
 fn read_answer(section: Section<'_>) -> Option<TestAnswer> {

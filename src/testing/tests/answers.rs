@@ -72,6 +72,31 @@ fn refusals_have_kinds() {
 }
 
 #[test]
+fn others_wait_for_the_end_of_a_claim() {
+    run(async move {
+        let world = guarded().test().launch().await.unwrap();
+        let run = world.start("w", &Value::Null).await.unwrap();
+        run.settled().await.unwrap();
+        let to = vec!["role:lead".to_owned(), "user:ann".to_owned()];
+        let unasked = world.claim("bob", "approve").await;
+        assert_eq!(unasked, Err(AnswerError::NotAsked { to }));
+        let nameless = world.claim(Answerer::unknown().role("lead"), "approve").await;
+        assert!(matches!(nameless, Err(AnswerError::Failed(_))), "{nameless:?}");
+        let nothing = world.claim(lead(), "pay").await;
+        assert!(matches!(nothing, Err(AnswerError::NotWaiting { .. })), "{nothing:?}");
+
+        world.claim(lead(), "approve").await.unwrap();
+        let claimed = Err(AnswerError::Claimed { by: "bob".to_owned() });
+        assert_eq!(world.answer_by("ann", "approve", &yes()).await, claimed);
+        assert_eq!(world.claim("ann", "approve").await, claimed);
+        world.skip(HOUR).await;
+        world.answer_by("ann", "approve", &yes()).await.unwrap();
+        assert_eq!(run.result().await, Ok(json!({ "approved": true, "by": "ann" })));
+        world.end().await;
+    });
+}
+
+#[test]
 fn a_refused_answer_leaves_the_ask_to_the_next_one() {
     let case = Case::new("w")
         .answer_by("bob", "approve", HOUR, &yes())
