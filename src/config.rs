@@ -170,8 +170,6 @@ pub struct Config {
     advertise_spot: Option<Spot>,
     certificate_spot: Option<Spot>,
     references: Vec<Reference>,
-    /// References of tests.
-    test_references: Vec<Reference>,
     /// Tools that rules of mock models call.
     rule_calls: Vec<RuleCall>,
     /// Tests of workflows.
@@ -229,8 +227,7 @@ impl Config {
     pub fn check_names(&self, registered: &Names) -> Vec<ConfigProblem> {
         let mut missing = self.check_definitions(registered);
         let configured = self.names();
-        let references = self.test_references.iter();
-        missing.extend(references.filter_map(|it| it.check(&configured, registered)));
+        missing.extend(self.tests.iter().flat_map(|it| it.misnamed(&configured, registered)));
         missing
     }
 

@@ -44,6 +44,7 @@ pub(crate) mod configured;
 mod crashes;
 pub(crate) mod expectation;
 mod mock;
+mod names;
 mod outside;
 pub(crate) mod planned;
 mod play;

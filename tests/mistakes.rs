@@ -7,12 +7,24 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::process::Command;
 
-    /// Returns the library that was built last: builds with other features leave theirs in the same folder.
-    fn newest_library(deps: &Path) -> PathBuf {
+    /// Returns true if this build made a library, as its dependency information says: each set of
+    /// features has its own folder of the build script, which the code of the console names.
+    fn is_of_this_build(library: &Path) -> bool {
+        const FOLDER: &str = "# env-dep:OUT_DIR=";
+        let name = library.file_stem().unwrap().to_string_lossy().replacen("lib", "", 1);
+        let built = std::fs::read_to_string(library.with_file_name(format!("{name}.d"))).unwrap();
+        match built.lines().find_map(|line| line.strip_prefix(FOLDER)) {
+            Some(folder) => folder == env!("OUT_DIR"),
+            None => !cfg!(feature = "ui"),
+        }
+    }
+
+    /// Returns the library of this build: those with other features leave theirs in the same folder.
+    fn library_of_this_build(deps: &Path) -> PathBuf {
         let files = std::fs::read_dir(deps).unwrap().map(|entry| entry.unwrap().path());
         let is_library = |path: &PathBuf| {
             let name = path.file_name().unwrap().to_string_lossy();
-            name.starts_with("libgreenroom-") && name.ends_with(".rlib")
+            name.starts_with("libgreenroom-") && name.ends_with(".rlib") && is_of_this_build(path)
         };
         let written_at = |path: &PathBuf| path.metadata().unwrap().modified().unwrap();
         files.filter(is_library).max_by_key(written_at).unwrap()
@@ -22,7 +34,7 @@ mod tests {
     fn said_of(name: &str, program: &str) -> (bool, String) {
         // tests are beside the libraries that they were built with
         let deps = std::env::current_exe().unwrap().parent().unwrap().to_owned();
-        let library = newest_library(&deps);
+        let library = library_of_this_build(&deps);
         let folder = tempfile::tempdir().unwrap();
         let file: PathBuf = folder.path().join(format!("{name}.rs"));
         let program = format!("use greenroom::prelude::*;\n{program}");
@@ -103,6 +115,7 @@ mod tests {
     fn conditions_and_values_are_told_their_form() {
         let condition =
             "a condition is a text, or a closure `|cx: &Scope| -> Result<bool, StepError>`";
+        let time = "a point in time is a text, or a closure `|cx: &Scope| -> Result<T, StepError>`";
         let value = "a value is a `serde_json::Value` whose strings are expressions, or a closure";
         for (name, code, messages) in [
             ("number", "Suspend::when(7);", ["`{integer}` is not a condition", condition]),
@@ -111,6 +124,7 @@ mod tests {
                 "Suspend::when(|cx: &Scope| Ok(cx.data::<u64>()?));",
                 ["is not a condition", condition],
             ),
+            ("time", "Step::sleep_until(\"a\", 7);", ["`{integer}` is not a point in time", time]),
             ("text", "Suspend::always().payload(\"input.a\");", ["`&str` is not a value", value]),
         ] {
             let (is_compiled, said) = said_of(name, &format!("fn steps() {{ {code} }}"));

@@ -9,6 +9,7 @@ use toml::de::{DeInteger, DeValue};
 use url::Url;
 
 use super::names::{NameKind, Reference};
+use super::problem::ConfigProblem;
 use super::schema_file;
 use super::secret::names_secret;
 use super::section::{Place, Section, in_order};
@@ -38,8 +39,13 @@ impl<'a> Entry<'a> {
 
     /// Reports a name that is not one of the known ones, with the nearest of them.
     pub(crate) fn refuse_name(&self, name: &str, known: &[&str]) {
+        self.place.findings.report(self.misnamed(name, known));
+    }
+
+    /// Returns the error of a name that is not one of the known ones.
+    pub(crate) fn misnamed(&self, name: &str, known: &[&str]) -> ConfigProblem {
         let problem = self.place.spot().error(format!("must be one of {}", known.join(", ")));
-        self.place.findings.report(problem.meant(nearest(name, known.iter().copied())));
+        problem.meant(nearest(name, known.iter().copied()))
     }
 
     /// Reads one of these names and returns its value.

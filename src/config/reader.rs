@@ -243,9 +243,7 @@ fn read_workflows(
         let Config { references, arguments, needs, .. } = config;
         let read = Read { references, arguments, needs };
         if let Some(plan) = workflows::read(&id, section, callers, read) {
-            let Config { test_references: references, rule_calls, .. } = config;
-            let found = workflow_tests::Found { references, rule_calls };
-            config.tests.extend(workflow_tests::read(tests, &plan, found));
+            config.tests.extend(workflow_tests::read(tests, &plan, &mut config.rule_calls));
             config.workflows.insert(id, plan);
         }
     }

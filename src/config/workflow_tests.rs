@@ -12,8 +12,8 @@ use toml::de::DeValue;
 
 use super::entry::Entry;
 use super::models::{RuleCall, read_mock};
-use super::names::{NameKind, Reference};
-use super::problem::Spot;
+use super::names::{NameKind, Names, Reference};
+use super::problem::{ConfigProblem, Spot};
 use super::section::Section;
 use super::texts::TextScope;
 use crate::adapters::mock::MockConfig;
@@ -41,11 +41,28 @@ pub(crate) struct WorkflowTest {
     pub(crate) spot: Spot,
     /// Its number among those of the workflow, from 0 on.
     pub(crate) index: usize,
+    names: TestNames,
 }
 
-#[cfg(feature = "testing")]
+/// Names in a test that are checked with it alone: a wrong one is no mistake of the others.
+#[derive(Debug, Clone, Default)]
+struct TestNames {
+    /// Definitions of the configuration, or of Rust code.
+    references: Vec<Reference>,
+    /// Names of steps that its workflow does not have.
+    wrong_steps: Vec<ConfigProblem>,
+}
+
 impl WorkflowTest {
+    /// Returns the names in it that are not there.
+    pub(crate) fn misnamed(&self, configured: &Names, registered: &Names) -> Vec<ConfigProblem> {
+        let TestNames { references, wrong_steps } = &self.names;
+        let missing = references.iter().filter_map(|it| it.check(configured, registered));
+        missing.chain(wrong_steps.iter().cloned()).collect()
+    }
+
     /// Returns what names it among all tests, and what filters look at.
+    #[cfg(feature = "testing")]
     pub(crate) fn title(&self) -> String {
         format!("{}: {}", self.workflow, self.name)
     }
@@ -64,12 +81,22 @@ pub(crate) struct TestMocks {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MockedCall {
     pub(crate) output: Option<Value>,
-    /// Message of a failure: of every attempt without an output, otherwise of the first `times`.
-    pub(crate) fail: Option<String>,
+    /// Failure of every attempt without an output, otherwise of the first `times`.
+    pub(crate) fail: Option<MockedFailure>,
     pub(crate) times: u32,
     pub(crate) delay: Duration,
     /// False if it does not recognize its idempotency key.
     pub(crate) is_repeatable: bool,
+}
+
+/// Failure of a mocked step or tool.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct MockedFailure {
+    pub(crate) message: String,
+    /// `error.kind` of expressions.
+    pub(crate) kind: Option<String>,
+    /// True if no retry policy repeats it.
+    pub(crate) is_terminal: bool,
 }
 
 /// An answer some time after its step, or a call of its tool, has asked.
@@ -107,22 +134,36 @@ pub(crate) struct TestExpectation {
     pub(crate) took: Option<Duration>,
 }
 
-/// Findings of tests, for checks once everything is read.
-pub(crate) struct Found<'c> {
-    pub(crate) references: &'c mut Vec<Reference>,
-    pub(crate) rule_calls: &'c mut Vec<RuleCall>,
+/// Findings of a test, for checks once everything is read.
+struct Found<'c> {
+    names: TestNames,
+    rule_calls: &'c mut Vec<RuleCall>,
 }
 
-/// Reads the tests of a workflow.
+impl Found<'_> {
+    fn refer(&mut self, kind: NameKind, name: &str, entry: &Entry<'_>) {
+        self.names.references.push(Reference::new(kind, name, entry.place.spot()));
+    }
+
+    /// Notes a name that is not one of these steps.
+    fn note_step(&mut self, entry: &Entry<'_>, name: &str, known: &[String]) {
+        if !known.iter().any(|it| it == name) {
+            let known: Vec<_> = known.iter().map(String::as_str).collect();
+            self.names.wrong_steps.push(entry.misnamed(name, &known));
+        }
+    }
+}
+
+/// Reads the tests of a workflow. Names in them are checked by [`WorkflowTest::misnamed`].
 pub(crate) fn read(
     sections: Vec<Section<'_>>,
     plan: &Plan,
-    mut found: Found<'_>,
+    rule_calls: &mut Vec<RuleCall>,
 ) -> Vec<WorkflowTest> {
     let mut tests = Vec::<WorkflowTest>::new();
     for (index, section) in sections.into_iter().enumerate() {
         let place = section.place.clone();
-        let Some(test) = read_one(section, index, plan, &mut found) else { continue };
+        let Some(test) = read_one(section, index, plan, rule_calls) else { continue };
         if tests.iter().any(|other| other.name == test.name) {
             place.refuse(format!("another test has the name {:?}", test.name));
         }
@@ -135,8 +176,9 @@ fn read_one(
     section: Section<'_>,
     index: usize,
     plan: &Plan,
-    found: &mut Found<'_>,
+    rule_calls: &mut Vec<RuleCall>,
 ) -> Option<WorkflowTest> {
+    let mut found = Found { names: TestNames::default(), rule_calls };
     let steps = plan.definition.step_names();
     let name = section.required_text("name");
     let input = section.get("input").and_then(|entry| entry.json()).unwrap_or_default();
@@ -144,9 +186,10 @@ fn read_one(
     let context = section.get("context").and_then(|entry| read_context(&entry));
     let now = section.get("now").and_then(|entry| read_time(&entry));
     let mocks = section.section("mocks");
-    let mocks = mocks.map(|mocks| read_mocks(&mocks, &plan.definition.id, &steps, found));
+    let mocks = mocks.map(|mocks| read_mocks(&mocks, &plan.definition.id, &steps, &mut found));
     let answers = section.sections("answers").into_iter().filter_map(read_answer).collect();
-    let expect = section.section("expect").map(|expect| read_expectation(expect, &steps));
+    let expect =
+        section.section("expect").map(|expect| read_expectation(expect, &steps, &mut found));
     let crash_everywhere = section.flag("crash_everywhere", false);
     let spot = section.place.spot();
     section.close();
@@ -163,13 +206,8 @@ fn read_one(
         crash_everywhere,
         spot,
         index,
+        names: found.names,
     })
-}
-
-fn refuse_unless_known(entry: &Entry<'_>, name: &str, known: &[String]) {
-    if !known.iter().any(|it| it == name) {
-        entry.refuse_name(name, &known.iter().map(String::as_str).collect::<Vec<_>>());
-    }
 }
 
 fn read_context(entry: &Entry<'_>) -> Option<Map<String, Value>> {
@@ -194,27 +232,27 @@ fn read_mocks(
 ) -> TestMocks {
     let mut mocks = TestMocks::default();
     for (name, entry) in section.named_entries("tools") {
-        found.references.push(Reference::new(NameKind::Tool, &name, entry.place.spot()));
+        found.refer(NameKind::Tool, &name, &entry);
         if let Some(call) = entry.section().and_then(read_call) {
             mocks.tools.insert(name, call);
         }
     }
     for (name, entry) in section.named_entries("models") {
-        found.references.push(Reference::new(NameKind::Model, &name, entry.place.spot()));
+        found.refer(NameKind::Model, &name, &entry);
         if let Some(model) = entry.section() {
             mocks.models.insert(name, read_mock(model, found.rule_calls));
         }
     }
     for (name, entry) in section.named_entries("workflows") {
-        found.references.push(Reference::new(NameKind::Workflow, &name, entry.place.spot()));
+        found.refer(NameKind::Workflow, &name, &entry);
         // also where a step is named like one of these tables
         let known = (name == workflow).then_some(steps);
-        let calls = entry.section().map(|of| read_calls(of.named(), known));
+        let calls = entry.section().map(|of| read_calls(of.named(), known, found));
         mocks.steps.entry(name).or_default().extend(calls.unwrap_or_default());
     }
     let others = ["tools", "models", "workflows"];
     let own = section.named().into_iter().filter(|(name, _)| !others.contains(&name.as_str()));
-    let own = read_calls(own.collect(), Some(steps));
+    let own = read_calls(own.collect(), Some(steps), found);
     mocks.steps.entry(workflow.to_owned()).or_default().extend(own);
     mocks
 }
@@ -222,11 +260,12 @@ fn read_mocks(
 fn read_calls(
     entries: Vec<(String, Entry<'_>)>,
     known: Option<&[String]>,
+    found: &mut Found<'_>,
 ) -> BTreeMap<String, MockedCall> {
     let mut calls = BTreeMap::new();
     for (name, entry) in entries {
         if let Some(known) = known {
-            refuse_unless_known(&entry, &name, known);
+            found.note_step(&entry, &name, known);
         }
         if let Some(call) = entry.section().and_then(read_call) {
             calls.insert(name, call);
@@ -237,7 +276,7 @@ fn read_calls(
 
 fn read_call(section: Section<'_>) -> Option<MockedCall> {
     let output = section.get("output").and_then(|entry| entry.json());
-    let fail = section.get("fail").and_then(|entry| entry.filled_text());
+    let fail = section.get("fail").and_then(|entry| read_failure(&entry));
     let times = section.get("times");
     let place = section.place.clone();
     match (&output, &fail, &times) {
@@ -259,6 +298,22 @@ fn read_call(section: Section<'_>) -> Option<MockedCall> {
     };
     section.close();
     Some(call)
+}
+
+/// Reads a failure: its message, or a table.
+fn read_failure(entry: &Entry<'_>) -> Option<MockedFailure> {
+    if let DeValue::String(_) = entry.value {
+        return Some(MockedFailure { message: entry.filled_text()?, ..MockedFailure::default() });
+    }
+    let DeValue::Table(_) = entry.value else {
+        return entry.refuse("must be a message, or a table with `message`");
+    };
+    let section = entry.section()?;
+    let message = section.required("message").and_then(|entry| entry.filled_text());
+    let kind = section.get("kind").and_then(|entry| entry.filled_text());
+    let is_terminal = section.flag("terminal", false);
+    section.close();
+    Some(MockedFailure { message: message?, kind, is_terminal })
 }
 
 fn read_answer(section: Section<'_>) -> Option<TestAnswer> {
@@ -288,13 +343,17 @@ fn read_answerer(entry: &Entry<'_>) -> Option<TestAnswerer> {
     Some(TestAnswerer { user, roles: roles.unwrap_or_default(), is_verified })
 }
 
-fn read_expectation(section: Section<'_>, steps: &[String]) -> TestExpectation {
-    let names = |key| {
+fn read_expectation(
+    section: Section<'_>,
+    steps: &[String],
+    found: &mut Found<'_>,
+) -> TestExpectation {
+    let mut names = |key| {
         let entry: Option<Entry<'_>> = section.get(key);
         let items = entry.and_then(|entry| entry.items()).unwrap_or_default();
         let names = items.into_iter().filter_map(|item| {
             let name = item.text()?;
-            refuse_unless_known(&item, &name, steps);
+            found.note_step(&item, &name, steps);
             Some(name)
         });
         names.collect::<Vec<_>>()

@@ -14,9 +14,11 @@ use super::answer::Answerer;
 use super::crashes;
 use super::expectation::Expectation;
 use super::mock::Mock;
+use super::names;
 use super::planned::PlannedAnswer;
 use super::play::{Play, Played};
 use super::setup::{Mocks, Model, read_time};
+use super::world::World;
 use crate::Greenroom;
 use crate::greenroom::Problems;
 
@@ -58,7 +60,7 @@ pub struct Case {
     pub(super) mocks: Mocks,
     pub(super) answers: Vec<PlannedAnswer>,
     pub(super) start: Option<Timestamp>,
-    expected: Expectation,
+    pub(super) expected: Expectation,
     crashes: bool,
     check: Option<Arc<Check>>,
     problems: Vec<String>,
@@ -337,7 +339,8 @@ impl Case {
     ) -> Result<Played, Problems> {
         self.mocks.all().for_each(|(_, mock)| mock.set_calls(Vec::new()));
         let setup = server().test().mocking(self.mocks.clone(), self.start);
-        let world = setup.launch().await?;
+        let blueprint = setup.blueprint(|registry| names::misnamed(self, registry))?;
+        let world = World::launch(blueprint).await?;
         Play::new(self, world, kill_after).finish().await
     }
 

@@ -11,7 +11,7 @@ use super::mock::Mock;
 use crate::Greenroom;
 use crate::adapters::mock::MockModel;
 use crate::config::workflow_tests::{
-    MockedCall, TestAnswer, TestAnswerer, TestExpectation, TestMocks, WorkflowTest,
+    MockedCall, MockedFailure, TestAnswer, TestAnswerer, TestExpectation, TestMocks, WorkflowTest,
 };
 use crate::greenroom::Problems;
 
@@ -63,7 +63,9 @@ pub async fn run_configured(server: impl Fn() -> Greenroom, filter: &str) -> Vec
 /// Runs one test.
 pub(crate) async fn run(test: &WorkflowTest, server: &impl Fn() -> Greenroom) -> Tested {
     let began = Instant::now();
+    let wrong = server().test().misnamed_in(test);
     let result = match case(test) {
+        _ if !wrong.is_empty() => Err(Problems(wrong)),
         Ok(case) => case.run(server).await,
         Err(problems) => Err(problems),
     };
@@ -131,7 +133,7 @@ fn answerer(by: &TestAnswerer) -> Answerer {
 
 fn mock(call: &MockedCall) -> Mock {
     let MockedCall { output, fail, times, delay, is_repeatable } = call;
-    let failure = || StepError::new(fail.clone().unwrap_or_default());
+    let failure = || failure(fail.clone().unwrap_or_default());
     let mock = match output {
         Some(output) if fail.is_some() => Mock::output(output).failing(*times, failure()),
         Some(output) => Mock::output(output),
@@ -139,6 +141,15 @@ fn mock(call: &MockedCall) -> Mock {
     };
     let mock = mock.taking(*delay);
     if *is_repeatable { mock } else { mock.unrepeatable() }
+}
+
+fn failure(failure: MockedFailure) -> StepError {
+    let MockedFailure { message, kind, is_terminal } = failure;
+    let error = if is_terminal { StepError::terminal(message) } else { StepError::new(message) };
+    match kind {
+        Some(kind) => error.kind(&kind),
+        None => error,
+    }
 }
 
 impl From<&TestExpectation> for Expectation {

@@ -40,7 +40,8 @@ impl Expectation {
         if let Some(part) = &self.error {
             match &outcome.error {
                 Some(error) if error.contains(part) => {}
-                Some(error) => problems.push(format!("the error is {error:?}, without {part:?}")),
+                Some(error) => problems
+                    .push(format!("the error is {error:?}, without {part:?}{}", in_vain(played))),
                 None => problems.push(format!("it does not fail; expected the error {part:?}")),
             }
         }
@@ -68,13 +69,18 @@ impl Expectation {
         let mut problem =
             format!("its status is {}, expected {}", outcome.status.as_str(), expected.as_str());
         if let Some(error) = &outcome.error {
-            let _ = write!(problem, ": {error}");
+            let _ = write!(problem, ": {error}{}", in_vain(played));
         }
         if !played.waiting.is_empty() {
             let _ = write!(problem, ": {} waits for an answer", played.waiting.join(", "));
         }
         Some(problem)
     }
+}
+
+/// Returns the waits that ended at their deadline, as the end of a sentence about an error.
+fn in_vain(played: &Played) -> String {
+    played.unanswered.iter().map(|wait| format!("; {wait}")).collect()
 }
 
 /// Returns the problem of an expression that is not true.

@@ -10,7 +10,7 @@ use greenroom_actors::domain::slot::SlotSet;
 use greenroom_actors::domain::status::Status;
 use greenroom_actors::domain::step_state::StepStatus;
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::store::{Ask, Executions as _, Journal as _};
+use greenroom_actors::ports::store::{Ask, AskSubject, Executions as _, Journal as _};
 use greenroom_actors::requests::{ExecutionState, StartError, StartExecution, Target};
 use greenroom_actors::visibility::Visibility;
 use serde_json::Value;
@@ -19,6 +19,7 @@ use tokio::time::{Instant, sleep};
 
 use super::answer::AnswerError;
 use super::case::{Case, EXECUTION, Outcome};
+use super::expectation::shown_time;
 use super::mock::MockCall;
 use super::planned::{Pending, PlannedAnswer};
 use super::world::{World, is_about, name_of};
@@ -33,6 +34,8 @@ pub(super) struct Played {
     pub(super) state: ExecutionState,
     /// Steps that wait for answers that nothing gives.
     pub(super) waiting: Vec<String>,
+    /// Waits that ended at their deadline, in words.
+    pub(super) unanswered: Vec<String>,
     /// Differences between the planned answers and those that were given.
     pub(super) misgiven: Vec<String>,
     /// Answers that were refused, with the reasons.
@@ -136,7 +139,10 @@ impl<'c> Play<'c> {
             };
             match played {
                 Some(rest) => {
-                    let played = rest.map(|rest| self.played(rest));
+                    let played = match rest {
+                        Ok(rest) => self.played(rest).await,
+                        Err(why) => Err(why),
+                    };
                     // it would take part in the time of those that follow
                     self.world.end().await;
                     return played.map_err(|why| Problems(vec![why]));
@@ -275,18 +281,21 @@ impl<'c> Play<'c> {
         format!("still runs after ten years, at {}", running.join(", "))
     }
 
-    fn played(&self, rest: Rest) -> Played {
+    async fn played(&self, rest: Rest) -> Result<Played, String> {
         let (state, waiting) = match rest {
             Rest::Ended(state) => (*state, Vec::new()),
             Rest::Waits(state, waiting) => (*state, waiting),
         };
+        let expired = self.world.expired_asks().await.map_err(|error| error.to_string())?;
+        let unanswered = expired.iter().filter(|ask| !is_survived(ask, &state));
         let end = state.ended_at.unwrap_or_else(|| self.world.now());
         let took = Duration::from_millis(end.ms_since(state.header.created_at));
         let answers = || self.answers.iter().zip(1..);
         let mocks = self.case.mocks.all();
-        Played {
+        Ok(Played {
             took,
             waiting,
+            unanswered: unanswered.map(in_vain).collect(),
             misgiven: answers().filter_map(|(answer, number)| answer.problem(number)).collect(),
             refusals: answers().filter_map(|(answer, _)| answer.refusal()).collect(),
             refused: self.world.refused(),
@@ -297,6 +306,20 @@ impl<'c> Play<'c> {
                 .collect(),
             changes: self.changes.borrow().saturating_sub(self.before),
             state,
-        }
+        })
     }
+}
+
+/// Returns true if an ask is that of a step which did not fail at the deadline.
+fn is_survived(ask: &Ask, state: &ExecutionState) -> bool {
+    let AskSubject::Step(asked) = &ask.subject else { return false };
+    asked.execution_id.as_str() == EXECUTION
+        && !state.steps.iter().any(|step| step.path == asked.path && step.error.is_some())
+}
+
+/// Returns what a step or a call waited for in vain, and how long.
+fn in_vain(ask: &Ask) -> String {
+    let end = ask.closed_at.unwrap_or(ask.opened_at);
+    let waited = shown_time(Duration::from_millis(end.ms_since(ask.opened_at)));
+    format!("{} waited {waited} for an answer and got none", name_of(ask))
 }

@@ -16,11 +16,13 @@ use greenroom_actors::testkit::EPOCH_MS;
 use greenroom_actors::{Placement, RetentionRules, RuntimeLimits};
 
 use super::mock::Mock;
+use super::names::meant;
 use super::outside::Outside;
 use super::swap::swap;
 use super::world::World;
 use crate::app::{self, Registered, checks};
 use crate::config::Config;
+use crate::config::workflow_tests::WorkflowTest;
 use crate::greenroom::Problems;
 use crate::nearest::nearest;
 
@@ -129,11 +131,21 @@ impl Setup {
 
     /// Launches the world. Names that are not there are refused, mocked ones with the nearest name.
     pub async fn launch(self) -> Result<World, Problems> {
-        World::launch(self.blueprint()?).await
+        World::launch(self.blueprint(|_| Vec::new())?).await
     }
 
-    /// Builds the definitions with the mocks in them.
-    pub(super) fn blueprint(self) -> Result<Blueprint, Problems> {
+    /// Returns the names in a test of the configuration that nothing has.
+    pub(super) fn misnamed_in(&self, test: &WorkflowTest) -> Vec<String> {
+        let wrong = test.misnamed(&self.config.names(), &checks::names(&self.registered));
+        wrong.iter().map(ToString::to_string).collect()
+    }
+
+    /// Builds the definitions with the mocks in them. `check` returns problems of the definitions
+    /// without mocks.
+    pub(super) fn blueprint(
+        self,
+        check: impl FnOnce(&Registry) -> Vec<String>,
+    ) -> Result<Blueprint, Problems> {
         let Self { config, mut registered, mut problems, mocks, start } = self;
         let outside = Outside::default();
         problems.extend(misnamed(&config, &registered));
@@ -152,6 +164,7 @@ impl Setup {
                 return Err(Problems(problems));
             }
         };
+        problems.extend(check(&registry));
         problems.extend(mocks.put(&mut registry));
         problems.extend(registry.workflows.values().flat_map(|plan| unknown(plan, &registry)));
         if !problems.is_empty() {
@@ -232,8 +245,7 @@ pub(super) fn read_time(text: &str) -> Result<Timestamp, String> {
 }
 
 fn nowhere<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a String>) -> String {
-    let meant = nearest(name, known.map(String::as_str));
-    let meant = meant.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
+    let meant = meant(name, known.map(String::as_str));
     format!("there is no {kind} {name} to mock{meant}")
 }
 

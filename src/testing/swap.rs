@@ -6,7 +6,7 @@ use greenroom_actors::domain::definition::{Body, StepDefinition, StepKind, Workf
 use greenroom_actors::domain::ids::compensated_path;
 
 use super::mock::Mock;
-use crate::nearest::nearest;
+use super::names::meant;
 
 /// Puts mocks in place of steps; returns each with the name of its function. Steps are named by id,
 /// which is unique in a workflow, or id and `:compensate`. Problems name what is not there.
@@ -21,8 +21,7 @@ pub(super) fn swap(
         match put(&mut definition.steps, name, &function) {
             Put::Done => functions.push((function, mock.clone())),
             Put::Nowhere => {
-                let meant = nearest(name, known.iter().map(String::as_str));
-                let meant = meant.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
+                let meant = meant(name, known.iter().map(String::as_str));
                 problems
                     .push(format!("workflow {} has no step {name} to mock{meant}", definition.id));
             }

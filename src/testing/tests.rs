@@ -14,6 +14,7 @@ use crate::{Greenroom, RunError};
 
 mod answers;
 mod mocks;
+mod names;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -278,38 +279,6 @@ fn what_is_not_as_expected_is_named() {
         (case().expect_status(Status::Cancelled), "its status is completed, expected cancelled"),
         (case().answer("pay", HOUR, &no), "pay never asked for its answer"),
         (refusing().expect_error("closed"), "the error is \"no money\", without \"closed\""),
-    ];
-    for (case, problem) in cases {
-        let problems = problems_of(case, server);
-        assert!(problems.iter().any(|it| it.contains(problem)), "{problem}: {problems:?}");
-    }
-}
-
-#[test]
-fn names_that_are_not_there_are_refused() {
-    let mock = || Mock::output(1);
-    let scripted = || Arc::new(ScriptedModel::local([])) as _;
-    let cases: &[(Case, &str)] = &[
-        (
-            case().mock_step("pya", mock()),
-            "workflow expense has no step pya to mock; did you mean pay?",
-        ),
-        (
-            case().mock_step("pay:compensate", mock()),
-            "step pay of workflow expense has no compensation to mock",
-        ),
-        (
-            case().mock_step_of("expens", "pay", mock()),
-            "there is no workflow expens to mock; did you mean expense?",
-        ),
-        (case().mock_tool("bank", mock()), "there is no tool bank to mock"),
-        (case().mock_model("large", scripted()), "there is no model large to mock"),
-        (
-            Case::new("expense"),
-            "step pay of workflow expense runs the function bank.pay, which is not registered: \
-             mock the step",
-        ),
-        (Case::new("expence").mock_step_of("expense", "pay", mock()), "is not started: "),
     ];
     for (case, problem) in cases {
         let problems = problems_of(case, server);

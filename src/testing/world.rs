@@ -8,7 +8,7 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::clock::Clock as _;
 use greenroom_actors::ports::memory::{MemoryCrashMarks, MemoryStore};
 use greenroom_actors::ports::store::{Ask, AskFilter, AskState, AskSubject};
-use greenroom_actors::requests::{AnswerAsk, AskAccess};
+use greenroom_actors::requests::{AnswerAsk, AskAccess, AskUpdate, CLAIM_DEFAULT};
 use greenroom_actors::testkit::TestClock;
 use greenroom_actors::visibility::Visibility;
 use greenroom_actors::{Runtime, RuntimePorts};
@@ -169,9 +169,27 @@ impl World {
     ) -> Result<(), AnswerError> {
         let data = serde_json::to_value(data);
         let data = data.map_err(|error| AnswerError::InvalidData(error.to_string()))?;
-        let open = self.open_asks().await?;
-        match open.iter().find(|ask| is_about(ask, about)) {
-            Some(ask) => self.answer_ask(ask.clone(), data, by).await,
+        self.answer_ask(self.open_ask(about).await?, data, by).await
+    }
+
+    /// Claims an open ask for a user who is about to answer it: for half an hour, others have to wait
+    /// ([`AnswerError::Claimed`]).
+    pub async fn claim(&self, who: impl Into<Answerer>, about: &str) -> Result<(), AnswerError> {
+        let who = who.into();
+        let by = who
+            .principal()
+            .ok_or_else(|| AnswerError::Failed("a claim needs the id of a user".to_owned()))?;
+        let ask = self.open_ask(about).await?;
+        let access = AskAccess { answerer: Some(who.caller()), ..AskAccess::default() };
+        let claim = AskUpdate::Claim { by: by.id, lasts: CLAIM_DEFAULT };
+        self.runtime().update_ask(ask, &claim, &access).await?;
+        Ok(())
+    }
+
+    async fn open_ask(&self, about: &str) -> Result<Ask, AnswerError> {
+        let mut open = self.open_asks().await?;
+        match open.iter().position(|ask| is_about(ask, about)) {
+            Some(at) => Ok(open.swap_remove(at)),
             None => {
                 let waiting = open.iter().map(name_of).collect();
                 Err(AnswerError::NotWaiting { about: about.to_owned(), waiting })
@@ -193,7 +211,18 @@ impl World {
     }
 
     pub(super) async fn open_asks(&self) -> Result<Vec<Ask>, AnswerError> {
-        let filter = AskFilter { is_open: true, ..AskFilter::default() };
+        self.asks(true).await
+    }
+
+    /// Returns asks that nobody answered before their deadline, the last one first.
+    pub(super) async fn expired_asks(&self) -> Result<Vec<Ask>, AnswerError> {
+        let mut closed = self.asks(false).await?;
+        closed.retain(|ask| ask.state == AskState::Expired);
+        Ok(closed)
+    }
+
+    async fn asks(&self, is_open: bool) -> Result<Vec<Ask>, AnswerError> {
+        let filter = AskFilter { is_open, ..AskFilter::default() };
         let page = self.runtime().inbox(&filter, None, ASKS_MAX).await;
         page.map(|page| page.asks).map_err(|error| AnswerError::Failed(error.to_string()))
     }

@@ -101,7 +101,7 @@ fn keys_of(part: &Value, path: &str, keys: &mut BTreeSet<String>) {
 }
 
 /// Keys that the shipped file shows at other places: those of steps for compensations of each kind, and
-/// those of models for mocks.
+/// those of models and of failures for mocks.
 const ELSEWHERE: &str = r#"
 compensate = { run = "f", timeout = "1s", retry = { attempts = 2, delay = "1s", factor = 2.0, max_delay = "9s", jitter = true, on = "true", never = "false" } }
 [[workflows.rust.steps]]
@@ -123,6 +123,9 @@ compensate = { workflow = "refund", input = "data" }
 [[workflows.rust.tests]]
 name = "t"
 mocks.models.offline.rules = [{ tool_call = { name = "add", args = { n = "1" } } }, { tool_calls = [{ name = "add", args = { n = "1" } }] }]
+mocks.a = { fail = { message = "no", kind = "declined", terminal = true } }
+mocks.tools.add = { fail = { message = "no", kind = "declined", terminal = true } }
+mocks.workflows.refund.a = { fail = { message = "no", kind = "declined", terminal = true } }
 "#;
 
 #[test]

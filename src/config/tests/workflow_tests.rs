@@ -6,7 +6,7 @@ use greenroom_actors::domain::status::Status;
 
 use super::problems_of;
 use crate::config::Config;
-use crate::config::workflow_tests::TestAnswerer;
+use crate::config::workflow_tests::{MockedFailure, TestAnswerer};
 
 /// A configuration whose workflow `w` has a test with these keys.
 fn text(keys: &str) -> String {
@@ -21,7 +21,7 @@ fn a_test_is_read_whole() {
     let keys = "input = { n = 1 }\nuser = 'ann'\ncontext = { tier = 'gold' }\nnow = '2026-03-01T09:00:00Z'\n\
                 mocks.pay = { output = 1, fail = 'no', times = 2, delay = '3s', repeatable = false }\n\
                 mocks.models.m = { rules = [{ reply = 'hi' }] }\n\
-                mocks.workflows.other.x = { fail = 'never' }\n\
+                mocks.workflows.other.x = { fail = { message = 'never', kind = 'declined', terminal = true } }\n\
                 answers = [{ step = 'pay', after = '1h', data = true, by = 'bo' }, \
                 { step = 'pay', data = 1, by = { user = 'al', roles = ['lead'], verified = false }, \
                 refused = 'no' }]\n\
@@ -35,7 +35,13 @@ fn a_test_is_read_whole() {
     assert_eq!(test.context["tier"], "gold");
     let pay = &test.mocks.steps["w"]["pay"];
     assert_eq!((pay.times, pay.delay, pay.is_repeatable), (2, Duration::from_secs(3), false));
-    assert_eq!(test.mocks.steps["other"]["x"].fail.as_deref(), Some("never"));
+    let declined = MockedFailure {
+        message: "never".to_owned(),
+        kind: Some("declined".to_owned()),
+        is_terminal: true,
+    };
+    assert_eq!(test.mocks.steps["other"]["x"].fail, Some(declined));
+    assert_eq!(pay.fail, Some(MockedFailure { message: "no".to_owned(), ..Default::default() }));
     assert_eq!(test.mocks.models["m"].rules.len(), 1);
     assert_eq!(test.answers[0].after, Duration::from_secs(3600));
     let by = |user: &str, roles: &[&str], is_verified| {
@@ -69,6 +75,9 @@ fn mistakes_have_a_place_and_a_suggestion() {
         ("mocks.workflows.othr.x = { output = 1 }", "did you mean other?"),
         ("mocks.workflows.w.pya = { output = 1 }", "did you mean pay?"),
         ("mocks.pay = { fail = '' }", "tests[0].mocks.pay.fail: must not be empty"),
+        ("mocks.pay = { fail = 7 }", "must be a message, or a table with `message`"),
+        ("mocks.pay = { fail = { kind = 'x' } }", "key `message` is missing"),
+        ("mocks.pay = { fail = { message = 'x', knd = 'x' } }", "did you mean kind?"),
         ("expect = { ran = ['pay'], not_ran = ['pay'] }", "pay is both in `ran` and in `not_ran`"),
         ("context = 1", "tests[0].context: must be a table"),
         ("mocks.pay = {}", "needs `output`, `fail` or both"),

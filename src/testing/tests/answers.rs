@@ -72,6 +72,31 @@ fn refusals_have_kinds() {
 }
 
 #[test]
+fn others_wait_for_the_end_of_a_claim() {
+    run(async move {
+        let world = guarded().test().launch().await.unwrap();
+        let run = world.start("w", &Value::Null).await.unwrap();
+        run.settled().await.unwrap();
+        let to = vec!["role:lead".to_owned(), "user:ann".to_owned()];
+        let unasked = world.claim("bob", "approve").await;
+        assert_eq!(unasked, Err(AnswerError::NotAsked { to }));
+        let nameless = world.claim(Answerer::unknown().role("lead"), "approve").await;
+        assert!(matches!(nameless, Err(AnswerError::Failed(_))), "{nameless:?}");
+        let nothing = world.claim(lead(), "pay").await;
+        assert!(matches!(nothing, Err(AnswerError::NotWaiting { .. })), "{nothing:?}");
+
+        world.claim(lead(), "approve").await.unwrap();
+        let claimed = Err(AnswerError::Claimed { by: "bob".to_owned() });
+        assert_eq!(world.answer_by("ann", "approve", &yes()).await, claimed);
+        assert_eq!(world.claim("ann", "approve").await, claimed);
+        world.skip(HOUR).await;
+        world.answer_by("ann", "approve", &yes()).await.unwrap();
+        assert_eq!(run.result().await, Ok(json!({ "approved": true, "by": "ann" })));
+        world.end().await;
+    });
+}
+
+#[test]
 fn a_refused_answer_leaves_the_ask_to_the_next_one() {
     let case = Case::new("w")
         .answer_by("bob", "approve", HOUR, &yes())
@@ -97,7 +122,12 @@ fn answers_that_end_otherwise_than_planned_are_problems_of_the_case() {
     let late = "answer 1 (approve) is too late: the deadline has passed";
     let unanswered = "its status is error, expected completed: ";
     let case = || Case::new("w");
-    let rows: [(Case, &[&str]); 6] = [
+    let in_vain = "deadline passed; approve waited 2days for an answer and got none";
+    let failed = format!("its status is error, expected completed: {in_vain}");
+    let other = "the error is \"deadline passed\", without \"other\"; approve waited 2days for an answer and got none";
+    let rows: [(Case, &[&str]); 8] = [
+        (case(), &[&failed]),
+        (case().expect_error("other"), &[other]),
         (
             case().answer("approve", HOUR, &sunday()),
             &["answer 1 (approve) is refused: the answer was refused: not on Sundays", unanswered],

@@ -40,3 +40,24 @@ fn a_tool_that_fails_at_first_is_tried_again() {
     let case = Case::new("w").input(&json!({})).mock_tool("bank", mock).expect("result == 'paid'");
     assert_eq!(problems_of(&case, paying), [""; 0]);
 }
+
+#[test]
+fn mocks_in_files_fail_as_they_say() {
+    let text = "[[workflows.w.steps]]\nid = \"pay\"\nrun = \"bank\"\n\
+                retry = { attempts = 3, on = \"error.kind == 'busy'\" }\n\
+                on_error = { value = \"error.kind\" }\n\
+                [[workflows.w.tests]]\nname = \"again\"\n\
+                mocks.pay = { fail = { message = \"no\", kind = \"busy\" }, times = 2, output = 7 }\n\
+                expect = { result = \"result == 7\" }\n\
+                [[workflows.w.tests]]\nname = \"terminal\"\n\
+                mocks.pay = { fail = { message = \"no\", kind = \"busy\", terminal = true }, times = 1, output = 7 }\n\
+                expect = { result = \"result == 'busy'\" }\n\
+                [[workflows.w.tests]]\nname = \"plain\"\nmocks.pay = { fail = \"no\" }\n\
+                expect = { result = \"result == 'function'\" }\n";
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    let server = || Greenroom::over(Config::load_open(file.path()).unwrap());
+    for test in run(run_configured(server, "")) {
+        assert!(test.result.is_ok(), "{}: {:?}", test.name, test.result);
+    }
+}

@@ -149,9 +149,18 @@ fn without_a_test_to_run_it_says_what_there_is() {
     assert!(said.contains("\n  expense-approval: nobody answers\n"), "{said}");
     let said = shown(&home_with("[workflows.w]\nstep = 1\n"), &[]);
     assert!(said.contains("config.toml:2:1: "), "{said}");
+}
+
+#[test]
+fn a_wrong_name_fails_its_test_alone() {
     let home = home_with(&ORDERS.replace("EXPECT", "expect = { ran = [\"shp\"] }"));
-    let said = shown(&home, &[]);
-    assert!(said.contains("did you mean `ship`?") || said.contains("did you mean ship"), "{said}");
+    let ran = test(&home, &[]);
+    let said = text(&ran.stdout);
+    assert_eq!(ran.status.code(), Some(1), "{said}");
+    let wrong = "config.toml:15:19: workflows.order.tests[0].expect.ran[0]: must be one of charge, \
+                 charge:compensate, ship; did you mean ship?";
+    assert!(said.contains(wrong), "{said}");
+    assert!(said.contains("killed before change 2 of 3: charge is called 2 times"), "{said}");
 }
 
 #[test]
