@@ -41,6 +41,8 @@ pub struct TestClock {
     began: Instant,
     /// The time at `began`.
     start: Timestamp,
+    /// Begin of each id.
+    prefix: &'static str,
     ids: AtomicU64,
 }
 
@@ -52,7 +54,13 @@ impl TestClock {
 
     /// Starts at this time. Call from within a runtime.
     pub fn starting_at(start: Timestamp) -> Self {
-        Self { began: Instant::now(), start, ids: AtomicU64::new(0) }
+        Self { began: Instant::now(), start, prefix: "id-", ids: AtomicU64::new(0) }
+    }
+
+    /// Sets the begin of each id, which has at least four digits behind it.
+    #[must_use]
+    pub fn naming(self, prefix: &'static str) -> Self {
+        Self { prefix, ..self }
     }
 }
 
@@ -69,7 +77,8 @@ impl Clock for TestClock {
     }
 
     fn new_id(&self) -> Arc<str> {
-        Arc::from(format!("id-{:04}", self.ids.fetch_add(1, Ordering::Relaxed) + 1))
+        let number = self.ids.fetch_add(1, Ordering::Relaxed) + 1;
+        Arc::from(format!("{}{number:04}", self.prefix))
     }
 }
 

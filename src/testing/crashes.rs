@@ -9,14 +9,14 @@ use super::case::{Case, Outcome};
 use super::expectation::shown;
 use super::mock::MockCall;
 use super::play::Played;
+use super::world::ID;
 use crate::Greenroom;
 use crate::greenroom::Problems;
 
 /// Problems of killed runs after which no further one is made: the rest is probably the same.
 const PROBLEMS_MAX: usize = 5;
 
-/// Begin, and least number of digits, of an id that the world's clock makes.
-const ID: &str = "id-";
+/// Least number of digits of an id that the world's clock makes.
 const ID_DIGITS: usize = 4;
 
 /// Numbers of digits of the hashes in ids.
@@ -212,10 +212,11 @@ mod tests {
     fn ids_count_by_their_order() {
         for (text, expected) in [
             ("", ""),
-            ("closed (execution id-0002)", "closed (execution <id 0>)"),
-            ("id-0007/a, id-0003/b, id-0007/c", "<id 0>/a, <id 1>/b, <id 0>/c"),
-            ("id-12345", "<id 0>"),
-            ("paid-12, id-é, id-", "paid-12, id-é, id-"),
+            ("closed (execution test-id-0002)", "closed (execution <id 0>)"),
+            ("test-id-0007/a, test-id-0003/b, test-id-0007/c", "<id 0>/a, <id 1>/b, <id 0>/c"),
+            ("test-id-12345", "<id 0>"),
+            ("test-id-12, test-id-é, test-id-", "test-id-12, test-id-é, test-id-"),
+            ("paid-1000, id-2000", "paid-1000, id-2000"),
         ] {
             assert_eq!(with_ids_renamed(text), expected);
         }
@@ -223,13 +224,13 @@ mod tests {
 
     #[test]
     fn a_key_in_place_of_another_one_is_found() {
-        let plain = calls(&[("id-0001/c1", 1), ("id-0001/c2", 2)]);
-        let wrong = called_again(&plain, &calls(&[("id-0001/c1", 1), ("id-0001/c3", 2)]));
-        let said = "pay is called with the key id-0001/c3, without a crash never: one that recognizes \
+        let plain = calls(&[("test-id-0001/c1", 1), ("test-id-0001/c2", 2)]);
+        let wrong = called_again(&plain, &calls(&[("test-id-0001/c1", 1), ("test-id-0001/c3", 2)]));
+        let said = "pay is called with the key test-id-0001/c3, without a crash never: one that recognizes \
                     keys takes it for another call";
         assert_eq!(wrong, [said]);
         // the second call was never made
-        assert_eq!(called_again(&plain, &calls(&[("id-0001/c1", 1)])), [""; 0]);
+        assert_eq!(called_again(&plain, &calls(&[("test-id-0001/c1", 1)])), [""; 0]);
     }
 
     #[test]
@@ -241,8 +242,12 @@ mod tests {
         let rows: [(Calls, Calls, Vec<String>); 8] = [
             (&[("a", 1)], &[("a", 1)], vec![]),
             // another id and no more: a child that was forgotten before it began
-            (&[("a", 1), ("id-0001/a", 2)], &[("a", 1), ("id-0002/a", 2)], vec![]),
-            (&[("id-0001", 1), ("id-0001", 1)], &[("id-0002", 1), ("id-0002", 1)], vec![]),
+            (&[("a", 1), ("test-id-0001/a", 2)], &[("a", 1), ("test-id-0002/a", 2)], vec![]),
+            (
+                &[("test-id-0001", 1), ("test-id-0001", 1)],
+                &[("test-id-0002", 1), ("test-id-0002", 1)],
+                vec![],
+            ),
             (
                 &[("step:0123456789abcdef/c1", 1)],
                 &[("step:00000000000000000000000000000000/c1", 1)],
@@ -255,19 +260,19 @@ mod tests {
             ),
             // one call was made under its key and again under another, a second one never
             (
-                &[("id-0001", 1), ("id-0002", 2)],
-                &[("id-0001", 1), ("id-0003", 1)],
-                vec![again("2 times, also with the key id-0003, without a crash 1")],
+                &[("test-id-0001", 1), ("test-id-0002", 2)],
+                &[("test-id-0001", 1), ("test-id-0003", 1)],
+                vec![again("2 times, also with the key test-id-0003, without a crash 1")],
             ),
             (
-                &[("id-0001", 1)],
-                &[("id-0002", 1), ("id-0002", 1)],
-                vec![again("2 times, also with the key id-0002, without a crash 1")],
+                &[("test-id-0001", 1)],
+                &[("test-id-0002", 1), ("test-id-0002", 1)],
+                vec![again("2 times, also with the key test-id-0002, without a crash 1")],
             ),
             (
-                &[("id-0001", 1)],
-                &[("id-0002", 2), ("id-0002", 3)],
-                vec![again("2 times, also with the key id-0002, without a crash 1")],
+                &[("test-id-0001", 1)],
+                &[("test-id-0002", 2), ("test-id-0002", 3)],
+                vec![again("2 times, also with the key test-id-0002, without a crash 1")],
             ),
         ];
         for (plain, played, expected) in rows {
@@ -275,8 +280,8 @@ mod tests {
         }
         let more = called_again(&calls(&[("a", 1)]), &calls(&[("a", 1), ("b", 1)]));
         assert!(more[0].contains("with 2 keys, among them b"), "{more:?}");
-        let mut repeatable = calls(&[("id-0002", 1), ("id-0002", 1)]);
+        let mut repeatable = calls(&[("test-id-0002", 1), ("test-id-0002", 1)]);
         repeatable.iter_mut().for_each(|(_, is_repeatable)| *is_repeatable = true);
-        assert_eq!(called_again(&calls(&[("id-0001", 1)]), &repeatable), [""; 0]);
+        assert_eq!(called_again(&calls(&[("test-id-0001", 1)]), &repeatable), [""; 0]);
     }
 }

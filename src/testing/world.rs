@@ -20,6 +20,9 @@ use crate::app::runs_in_system;
 use crate::greenroom::Problems;
 use crate::handle::{Handle, Host, Run, Start};
 
+/// Begin of the ids of a world, which no program makes by itself.
+pub(super) const ID: &str = "test-id-";
+
 /// Open asks that are looked at; more need several answers first.
 const ASKS_MAX: usize = 1_000;
 
@@ -40,7 +43,7 @@ impl World {
             let why = "a world needs virtual time: launch it within greenroom::testing::run";
             return Err(Problems(vec![why.to_owned()]));
         }
-        let clock = Arc::new(TestClock::starting_at(blueprint.start));
+        let clock = Arc::new(TestClock::starting_at(blueprint.start).naming(ID));
         Self::over(MemoryStore::new(), MemoryCrashMarks::default(), clock, blueprint).await
     }
 

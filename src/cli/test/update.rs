@@ -104,7 +104,8 @@ fn write(test: &WorkflowTest, observed: &Observed) -> Result<(), String> {
     let failure = |error: io::Error| format!("{} cannot be written: {error}", file.display());
     let text = fs::read_to_string(file).map_err(failure)?;
     let mut document: DocumentMut = text.parse().map_err(|error| format!("{error}"))?;
-    let found = find(&mut document, test).ok_or("the file has changed meanwhile")?;
+    let found = find(&mut document, &test.workflow, (test.index, &test.name));
+    let found = found.ok_or("the file has changed meanwhile")?;
     found(expected(observed));
     let mode = fs::metadata(file).map_err(failure)?.permissions();
     let mut written = document.to_string();
@@ -114,15 +115,19 @@ fn write(test: &WorkflowTest, observed: &Observed) -> Result<(), String> {
     write_whole(file, written.as_bytes(), mode).map_err(failure)
 }
 
-/// Returns how to set `expect` of a test in a document.
+/// Returns how to set `expect` of a test in a document. `None` if the file has another one in its
+/// place by now.
 fn find<'d>(
     document: &'d mut DocumentMut,
-    test: &WorkflowTest,
+    workflow: &str,
+    (index, name): (usize, &str),
 ) -> Option<Box<dyn FnOnce(InlineTable) + 'd>> {
-    let workflow = document.get_mut("workflows")?.get_mut(&test.workflow)?;
+    let workflow = document.get_mut("workflows")?.get_mut(workflow)?;
     match workflow.get_mut("tests")? {
         Item::ArrayOfTables(tests) => {
-            let table: &mut Table = tests.get_mut(test.index)?;
+            let table: &mut Table = tests.get_mut(index)?;
+            let found = table.get("name").and_then(Item::as_str);
+            found.filter(|found| *found == name)?;
             Some(Box::new(move |expect| {
                 // `[workflows.w.tests.expect]` would stay beside it
                 table.remove("expect");
@@ -130,7 +135,9 @@ fn find<'d>(
             }))
         }
         Item::Value(value) => {
-            let table = value.as_array_mut()?.get_mut(test.index)?.as_inline_table_mut()?;
+            let table = value.as_array_mut()?.get_mut(index)?.as_inline_table_mut()?;
+            let found = table.get("name").and_then(toml_edit::Value::as_str);
+            found.filter(|found| *found == name)?;
             Some(Box::new(move |expect| drop(table.insert("expect", expect.into()))))
         }
         Item::None | Item::Table(_) => None,
@@ -171,6 +178,23 @@ fn expression(value: &Value) -> String {
             };
             let members: Vec<_> = members.iter().map(member).collect();
             format!("{{{}}}", members.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_that_has_moved_meanwhile_is_not_written_to() {
+        let tables = "[[workflows.w.tests]]\nname = 'new'\n[[workflows.w.tests]]\nname = 'a'\n";
+        let inline = "[workflows.w]\ntests = [{ name = 'new' }, { name = 'a' }]\n";
+        for text in [tables, inline] {
+            for (place, is_found) in [((1, "a"), true), ((0, "a"), false), ((2, "a"), false)] {
+                let mut document: DocumentMut = text.parse().unwrap();
+                assert_eq!(find(&mut document, "w", place).is_some(), is_found, "{place:?}");
+            }
         }
     }
 }
