@@ -51,7 +51,7 @@ fn wrong_step(name: &str, definition: &WorkflowDefinition, registry: &Registry) 
     } else {
         let mut others = registry.workflows.values().map(|plan| &plan.definition);
         match others.find(|other| other.step_names().iter().any(|it| it == name)) {
-            Some(other) => format!("; workflow {} has one, in an execution of its own", other.id),
+            Some(other) => format!("; workflow {} has one, in another execution", other.id),
             None => meant(name, known.iter().map(String::as_str)),
         }
     };

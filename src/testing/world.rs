@@ -217,7 +217,7 @@ impl World {
         self.asks(true).await
     }
 
-    /// Returns asks that nobody answered before their deadline, the last one first.
+    /// Returns asks that had no answer before their deadline, the last one first.
     pub(super) async fn expired_asks(&self) -> Result<Vec<Ask>, AnswerError> {
         let mut closed = self.asks(false).await?;
         closed.retain(|ask| ask.state == AskState::Expired);

@@ -94,7 +94,7 @@ fn steps_inside_blocks_and_of_children_are_no_wrong_names() {
     }
     let of_child = case().answer("approve", HOUR, &1).expect_ran(["book"]);
     let said =
-        "ran: workflow parent has no step book; workflow child has one, in an execution of its own";
+        "ran: workflow parent has no step book; workflow child has one, in another execution";
     assert_eq!(problems_of(&of_child, nested), [said]);
 }
 
