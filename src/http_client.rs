@@ -19,13 +19,6 @@ pub(crate) use self::names::start_lookups;
 #[cfg(feature = "providers")]
 pub(crate) use self::names::{NoAddress, addresses_of};
 
-/// Returns an error with its causes, which are more specific.
-#[cfg(any(feature = "cli", feature = "jwt", feature = "otel"))]
-pub(crate) fn causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
-}
-
 /// Returns a client builder with this process's name lookup and `User-Agent`.
 pub(crate) fn builder() -> ClientBuilder {
     Client::builder()

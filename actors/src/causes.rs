@@ -8,7 +8,7 @@ const CAUSES_MAX: usize = 32;
 
 /// Returns the message of an error and of its causes, separated by colons. A cause that its error
 /// has quoted already is not repeated.
-pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
+pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     for cause in successors(error.source(), |cause| (*cause).source()).take(CAUSES_MAX) {
         let cause = cause.to_string();

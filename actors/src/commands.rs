@@ -241,6 +241,16 @@ impl StartAnswer {
 }
 
 impl ExecutionCommand {
+    /// Returns a resume that answers no ask, and so has no conditions besides those of the step.
+    pub(crate) fn pass_resume(
+        subject: Option<Subject>,
+        resume: Resume,
+        idempotency: Option<IdempotencyRecord>,
+        answer: Answer<u64, ResumeError>,
+    ) -> Self {
+        Self::PassResume { subject, resume, idempotency, access: AskAccess::default(), answer }
+    }
+
     /// Fails an execution during whose evaluation processes have died.
     pub(crate) fn set_aside(error: Arc<str>) -> Self {
         Self::Abort { error, kind: ErrorKind::Interrupted }

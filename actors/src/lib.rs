@@ -5,7 +5,7 @@
 
 pub mod agent;
 mod ask_alarm;
-mod causes;
+pub mod causes;
 mod cluster;
 mod commands;
 mod counters;

@@ -27,6 +27,8 @@ mod asks;
 mod blocked;
 #[path = "actors/bulk.rs"]
 mod bulk;
+#[path = "actors/call_answers.rs"]
+mod call_answers;
 #[path = "actors/calls.rs"]
 mod calls;
 #[path = "actors/cluster.rs"]

@@ -63,6 +63,9 @@ pub struct PendingAsk {
     /// Call of the run whose sub-agent asks; `None`: the run itself asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown_at: Option<Arc<str>>,
+    /// Reason why the answer in a message of a chat, which this one asks again, was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
 }
 
 impl PendingAsk {

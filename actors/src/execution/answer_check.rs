@@ -9,7 +9,7 @@ use crate::commands::Refuse;
 use crate::domain::ids::StepPath;
 use crate::domain::machine::{Decision, Refusal, Resume};
 use crate::execution::ExecutionActor;
-use crate::execution::asks::asks_of;
+use crate::execution::asks::ask_at;
 use crate::execution::deciding::NotRecorded;
 use crate::execution::resume::Answering;
 use crate::ports::answer_guard::GivenAnswer;
@@ -60,8 +60,8 @@ impl ExecutionActor {
         let (by, data) = (resume.by.as_deref(), Arc::clone(&resume.data));
         let ask_id: Option<Arc<str>> =
             path.as_ref().map(|_| Arc::from(format!("{ASK_PREFIX}{suspension_id}")));
-        let opened =
-            asks_of(&life.machine).into_iter().find(|ask| Some(&ask.id) == ask_id.as_ref());
+        let opened = path.as_ref().and_then(|path| ask_at(&life.machine, path));
+        let opened = opened.filter(|ask| Some(&ask.id) == ask_id.as_ref());
         let unstored = opened.map(|opened| {
             let subject = AskSubject::Step(AskedStep {
                 execution_id: header.id.clone(),

@@ -10,7 +10,7 @@ use crate::domain::failure::shortened;
 use crate::domain::ids::StepPath;
 use crate::domain::machine::Machine;
 use crate::domain::plan::Step;
-use crate::domain::state::Wait;
+use crate::domain::state::Node;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{ASK_PREFIX, ASK_REASON_BYTES_MAX, AskChange, AskKind, AskState, NewAsk};
 
@@ -51,18 +51,23 @@ pub(crate) fn asks_of(machine: &Machine) -> Vec<NewAsk> {
     let state = machine.state();
     if state.end.is_none() {
         state.each_live_node(machine.plan(), &mut |_, path, step, node| {
-            let wait = node.wait().filter(|wait| node.child.is_none() && !wait.fired);
-            if let (Some(wait), Some(kind)) = (wait, kind_of(step, node.attempt)) {
-                found.push(ask_of(Arc::from(path), wait, kind));
-            }
+            found.extend(ask_of(path, step, node));
         });
     }
     found
 }
 
-fn ask_of(path: StepPath, wait: &Wait, kind: AskKind) -> NewAsk {
+/// Returns the ask of the step at a path, if it waits for a person now.
+pub(super) fn ask_at(machine: &Machine, path: &str) -> Option<NewAsk> {
+    let (step, node) = machine.node(path)?;
+    ask_of(path, step, node)
+}
+
+fn ask_of(path: &str, step: &Step, node: &Node) -> Option<NewAsk> {
+    let wait = node.wait().filter(|wait| node.child.is_none() && !wait.fired)?;
+    let kind = kind_of(step, node.attempt)?;
     let times = (wait.since, wait.deadline);
-    new_ask(&wait.id, kind, path, &wait.reason, times, wait.ask.as_deref())
+    Some(new_ask(&wait.id, kind, Arc::from(path), &wait.reason, times, wait.ask.as_deref()))
 }
 
 fn new_ask(

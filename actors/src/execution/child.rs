@@ -58,7 +58,7 @@ pub(crate) fn report_of(machine: &Machine) -> ChildReport {
         }
     };
     let (child, parent) = (state.id.clone(), state.start.parent.clone());
-    let abandoned = state.abandoned_children(machine.plan());
+    let abandoned = machine.abandoned_children();
     ChildReport { child, parent, seq: state.last_seq(), status, abandoned }
 }
 

@@ -157,8 +157,26 @@ impl ExecutionActor {
         if let Some(life) = &self.life {
             log_facts(&life.header, &facts);
         }
+        self.log_unused_answers(&facts);
         self.start_bodies(ctx);
         self.continue_run(ctx);
+    }
+
+    /// Logs that a step asks although a replay brought an answer, which does not count.
+    fn log_unused_answers(&self, facts: &[Recorded]) {
+        let Some(life) = &self.life else { return };
+        for Recorded { fact, .. } in facts {
+            if let Fact::StepSuspended { path, ask, .. } = fact
+                && life.machine.has_unused_answer(path, ask.as_deref())
+            {
+                log::info!(
+                    step:% = path;
+                    "execution {}: step {path} asks again, because the one who gave the resumeData \
+                     of the replay is not among those who are asked",
+                    self.id
+                );
+            }
+        }
     }
 
     fn answer_waiters(&mut self, facts: &[Recorded]) {

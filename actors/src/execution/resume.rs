@@ -176,16 +176,8 @@ impl ExecutionActor {
         idempotency: Option<IdempotencyRecord>,
     ) -> oneshot::Receiver<Result<u64, ResumeError>> {
         let (answer, reply) = oneshot::channel();
-        self.shared.deliver(
-            child,
-            ExecutionCommand::PassResume {
-                subject: None,
-                resume,
-                idempotency,
-                access: AskAccess::default(),
-                answer,
-            },
-        );
+        let command = ExecutionCommand::pass_resume(None, resume, idempotency, answer);
+        self.shared.deliver(child, command);
         reply
     }
 

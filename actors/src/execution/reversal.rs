@@ -90,9 +90,7 @@ impl ExecutionActor {
             ..*start
         }))
     }
-}
 
-impl ExecutionActor {
     /// Starts the reversal of this execution, which has completed and is not part of what its parent
     /// compensates: the step was cancelled in the same moment, or has refused its output.
     pub(super) fn reverse_itself(&mut self, why: &str, ctx: &mut Context<Self>) {

@@ -216,7 +216,7 @@ impl Runtime {
             return Err(Unavailable::Draining { execution: None });
         }
         self.shared.accepts_writes()?;
-        if self.generations.active.live() >= self.shared.limits.generations_live_max {
+        if self.runs_all_generations() {
             return Err(Unavailable::Busy { execution: None });
         }
         let chosen = request.chosen_id.as_deref().map(Arc::from);

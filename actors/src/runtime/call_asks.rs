@@ -97,16 +97,14 @@ impl Runtime {
                     }
                 }
             }
-            Err(AskError::Closed { .. }) if key.is_some() => {
-                // an earlier call with the key may have answered
+            Err(refusal @ (AskError::Closed { .. } | AskError::Refused(_))) => {
+                // an earlier call with the key may have answered, also while this one was checked
+                let Some(key) = key else { return Err(refusal) };
                 let content = self.shared.store.ask_content(&ask.id).await?;
-                let earlier = content.answer.and_then(|answer| answer.key);
-                match (earlier, key) {
-                    (Some(earlier), Some(key)) if earlier == key => {}
-                    (Some(earlier), Some(key)) if earlier.scope == key.scope => {
-                        return Err(AskError::KeyReused);
-                    }
-                    _ => return Err(self.closed_call_ask(&ask).await?),
+                match content.answer.and_then(|answer| answer.key) {
+                    Some(earlier) if earlier == key => {}
+                    Some(earlier) if earlier.scope == key.scope => return Err(AskError::KeyReused),
+                    _ => return Err(refusal),
                 }
             }
             Err(error) => return Err(error),

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde_json::json;
+use futures_util::{StreamExt as _, stream};
+use serde_json::{Value, json};
 
 use crate::agent::PendingAsk;
 use crate::agent::generation::GenerationSubscriber;
@@ -31,6 +32,7 @@ pub struct WaitingChat {
     pub message_id: String,
     /// Tokens so far.
     pub usage: Usage,
+    /// With the reasons why answers of the message were refused.
     pub asks: Vec<PendingAsk>,
 }
 
@@ -55,54 +57,23 @@ impl Runtime {
         let Some(id) = self.generation_of_chat(&chat).await? else {
             return Err(ContinueChatError::NothingWaits);
         };
-        let mut has_answered = false;
-        let mut first_refusal = None;
-        let mut ready = None;
-        let replies = Replies::of(&chat.replies);
-        let asks = self.kept(&id).await?.map(|found| found.kept.asks()).unwrap_or_default();
-        for pending in &asks {
-            let Some(reply) = replies.to(pending) else { continue };
-            let data = match (reply, pending.kind) {
-                (Reply::Decided { approved, reason }, AskKind::Approval) => {
-                    json!({ "approved": approved, "reason": reason })
-                }
-                (Reply::Given(data), AskKind::Input) => data.clone(),
-                // clients that know no approvals give decisions as results
-                (Reply::Given(data), AskKind::Approval) if data["approved"].is_boolean() => {
-                    data.clone()
-                }
-                _ => continue,
-            };
-            let ask = self.find_ask(&pending.ask_id, &chat.visibility).await;
-            let ask = ask.map_err(ContinueChatError::Ask)?;
-            let access = AskAccess { answerer: chat.answerer.clone(), ..AskAccess::default() };
-            if let Err(error) = access.check(&ask, self.shared.clock.now()) {
-                first_refusal = first_refusal.or(Some(error));
-                continue;
+        let outcomes = self.settle_replies(&id, &chat).await?;
+        let is_answered = outcomes.iter().any(|(_, outcome)| outcome.is_ok());
+        let mut refused = HashMap::new();
+        for (ask_id, outcome) in &outcomes {
+            let Err(error) = outcome else { continue };
+            if !is_answered {
+                return Err(ContinueChatError::Ask(error.clone()));
             }
-            let AskSubject::Call(call) = ask.subject else { continue };
-            let by = chat.by.clone().map(Arc::new);
-            let answer = AskAnswer { by, data: Arc::new(data), key: None };
-            match self.settle_ask(&pending.ask_id, &call, answer, &access).await {
-                Ok(is_ready) => {
-                    has_answered = true;
-                    if is_ready {
-                        ready = Some(call.generation_id);
-                    }
-                }
-                Err(AskError::Closed { .. }) => {}
-                Err(error) => first_refusal = first_refusal.or(Some(error)),
-            }
+            log::info!(
+                "generation {id}: an answer in a message of its chat, to {ask_id}, was refused: \
+                 {error}"
+            );
+            refused.insert(Arc::clone(ask_id), error.to_string());
         }
-        if let Some(error) = first_refusal {
-            if !has_answered {
-                return Err(ContinueChatError::Ask(error));
-            }
-            // the client sees that this one still waits, and the log why
-            log::info!("generation {id}: an answer in a message of its chat was refused: {error}");
-        }
-        if let Some(ready) = ready {
-            let gone_on = self.go_on(&ready, chat.by.as_ref(), Some(subscriber)).await;
+        // several sub-agents may be ready at once, and the last one lets their caller continue
+        for ready in outcomes.into_iter().filter_map(|(_, outcome)| outcome.ok().flatten()) {
+            let gone_on = self.go_on(&ready, chat.by.as_ref(), Some(subscriber.clone())).await;
             let gone_on = gone_on.inspect_err(|why| self.go_on_later(&ready, why))?;
             if let Some((id, handle)) = gone_on {
                 return Ok(ContinuedChat::Streams(StreamedGeneration::new(id, handle)));
@@ -111,9 +82,12 @@ impl Runtime {
         let Some(found) = self.kept(&id).await? else {
             return Err(ContinueChatError::NothingWaits);
         };
-        let asks = self.open_asks(&found).await?;
+        let mut asks = self.open_asks(&found).await?;
         if asks.is_empty() {
             return Err(ContinueChatError::NothingWaits);
+        }
+        for ask in &mut asks {
+            ask.refused = refused.remove(&ask.ask_id);
         }
         Ok(ContinuedChat::Waits(WaitingChat {
             generation_id: id.to_string(),
@@ -121,6 +95,51 @@ impl Runtime {
             usage: found.entry.record.usage.unwrap_or_default(),
             asks,
         }))
+    }
+
+    /// Takes the replies of a chat that are answers to open asks, in the order of the asks, without
+    /// those that come after another answer. An answer may have made a generation ready. The
+    /// program's own checks run beside each other.
+    async fn settle_replies(
+        &self,
+        generation_id: &str,
+        chat: &ContinueChat,
+    ) -> Result<Vec<(Arc<str>, Result<Option<Arc<str>>, AskError>)>, Unavailable> {
+        let replies = Replies::of(&chat.replies);
+        let asks = self.kept(generation_id).await?.map(|found| found.kept.asks());
+        let answers = asks.into_iter().flatten().filter_map(|ask| {
+            let data = answer_of(replies.to(&ask)?, ask.kind)?;
+            Some((ask.ask_id, data))
+        });
+        let settling = answers.map(|(ask_id, data)| async move {
+            let settled = self.settle_reply(&ask_id, data, chat).await;
+            (ask_id, settled)
+        });
+        // without checks, each of them would only be in the way of the others
+        let at_once = match self.shared.checks_answers() {
+            true => self.shared.limits.answer_checks_max.max(1),
+            false => 1,
+        };
+        let settled: Vec<_> = stream::iter(settling).buffered(at_once).collect().await;
+        let is_late = |outcome: &Result<_, _>| matches!(outcome, Err(AskError::Closed { .. }));
+        Ok(settled.into_iter().filter(|(_, outcome)| !is_late(outcome)).collect())
+    }
+
+    /// Takes the answer to an ask. Returns the generation that can continue since, if there is one.
+    async fn settle_reply(
+        &self,
+        ask_id: &Arc<str>,
+        data: Value,
+        chat: &ContinueChat,
+    ) -> Result<Option<Arc<str>>, AskError> {
+        let ask = self.find_ask(ask_id, &chat.visibility).await?;
+        let access = AskAccess { answerer: chat.answerer.clone(), ..AskAccess::default() };
+        access.check(&ask, self.shared.clock.now())?;
+        let AskSubject::Call(call) = ask.subject else { return Err(AskError::NotFound) };
+        let by = chat.by.clone().map(Arc::new);
+        let answer = AskAnswer { by, data: Arc::new(data), key: None };
+        let is_ready = self.settle_ask(ask_id, &call, answer, &access).await?;
+        Ok(is_ready.then_some(call.generation_id))
     }
 
     /// Finds the generation that the replies of a chat are for: the one that waits in the
@@ -151,6 +170,21 @@ impl Runtime {
             }
         }
         Ok(None)
+    }
+}
+
+/// Returns the answer to an ask of this kind that a reply gives, if it is one.
+fn answer_of(reply: &Reply, kind: AskKind) -> Option<Value> {
+    match (reply, kind) {
+        (Reply::Decided { approved, reason }, AskKind::Approval) => {
+            Some(json!({ "approved": approved, "reason": reason }))
+        }
+        (Reply::Given(data), AskKind::Input) => Some(data.clone()),
+        // clients that know no approvals give decisions as results
+        (Reply::Given(data), AskKind::Approval) if data["approved"].is_boolean() => {
+            Some(data.clone())
+        }
+        _ => None,
     }
 }
 

@@ -1,14 +1,9 @@
 //! Continues generations that can continue: those that an earlier process left, and those for which
 //! it was not possible at once.
 
-use std::time::Duration;
-
 use crate::requests::Unavailable;
 
 use super::Runtime;
-
-/// Pause while too many generations run to take up another one.
-const PAUSE: Duration = Duration::from_millis(200);
 
 impl Runtime {
     /// Continues a generation whose last answer is recorded; later, if that is not possible now.
@@ -24,16 +19,23 @@ impl Runtime {
         self.shared.left_behind.add(id.to_owned());
     }
 
-    /// Continues generations that were left behind. Returns those that have to be tried again.
+    /// Returns true if as many generations run as may.
+    pub(super) fn runs_all_generations(&self) -> bool {
+        self.generations.active.live() >= self.shared.limits.generations_live_max
+    }
+
+    /// Continues generations that were left behind. Returns those that have to be tried again, without
+    /// a wait for room: the caller has other work.
     pub(super) async fn take_up_all(&self, left: Vec<String>) -> Vec<String> {
         let mut again = Vec::new();
         let mut left = left.into_iter();
         for id in left.by_ref() {
-            while self.generations.active.live() >= self.shared.limits.generations_live_max {
-                tokio::time::sleep(PAUSE).await;
-            }
             if self.shared.is_draining() {
                 return Vec::new();
+            }
+            if self.runs_all_generations() {
+                again.push(id);
+                break;
             }
             let Err(why) = self.go_on(&id, None, None).await else { continue };
             log::debug!("generation {id} cannot be continued now: {why}");

@@ -24,7 +24,7 @@ use crate::ports::store::{
     AskChange, ContinuationChange, GenerationEntry, GenerationStatus, GenerationWrite, StepOrigin,
     StoredContinuation,
 };
-use crate::requests::{AskAccess, ResumeError, Target, Unavailable};
+use crate::requests::{ResumeError, Target, Unavailable};
 use crate::runtime::Runtime;
 use crate::visibility::Visibility;
 
@@ -267,13 +267,7 @@ impl Runtime {
         };
         // with a subject, without which a command stays in this process
         let subject = Some((&target).into());
-        let command = |answer| ExecutionCommand::PassResume {
-            subject,
-            resume,
-            idempotency: None,
-            access: AskAccess::default(),
-            answer,
-        };
+        let command = |answer| ExecutionCommand::pass_resume(subject, resume, None, answer);
         let resumed: Result<u64, ResumeError> = self.change(&target, command).await;
         match resumed {
             Ok(_) => Ok(()),

@@ -26,6 +26,9 @@ const PAGE: usize = 100;
 /// [`LOOK_EVERY`].
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
+/// Pause while too many generations run to take up another one.
+const WHILE_FULL: Duration = Duration::from_millis(200);
+
 impl Runtime {
     /// Ends asks of calls whose deadline has passed, the first due first.
     async fn expire_calls(&self) -> Result<(), Unavailable> {
@@ -140,9 +143,12 @@ pub(super) fn tend_generations(runtime: &Runtime, mut left: Vec<String>) {
             let (abandoned, left_behind) =
                 (Arc::clone(&shared.abandoned), Arc::clone(&shared.left_behind));
             let clock = Arc::clone(&shared.clock);
+            let is_full = runtime.runs_all_generations();
             drop(runtime);
             if left.is_empty() {
                 pause = TRY_AGAIN_AFTER;
+            } else if is_full {
+                pause = WHILE_FULL;
             }
             tokio::select! {
                 () = abandoned.notified() => is_abandoned = true,

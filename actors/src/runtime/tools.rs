@@ -13,6 +13,7 @@ use crate::domain::message::ToolOutcome;
 use crate::domain::nesting::check_members_depth;
 use crate::domain::trace::{EntityType, Trace, TraceOrigin};
 use crate::home::Home;
+use crate::observe::log_record::LogScope;
 use crate::ports::workers::Lane;
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
@@ -77,13 +78,14 @@ impl Runtime {
         // Not on the caller's thread, which may belong to the front end.
         let arbiter = self.arbiters.spread(&id).ok_or(Unavailable::ActorLost)?;
         let trace = caller_trace(&id, &tool, trace);
+        let scope = scope_of_call(user_id.as_deref(), trace.as_ref());
         let context = ToolContext { trace, ..direct_context(id, user_id, context) };
         let invocation =
             Invocation { arguments, context, depth: 0, is_repeated: false, is_of_step: false };
         let work = invoke(deps, tool, invocation);
         let (mut answer, reply) = oneshot::channel();
         let (running, ending) = (self.shared.bodies.enter(None), self.shared.ending.clone());
-        arbiter.spawn(async move {
+        arbiter.spawn(scope.during(async move {
             let _running = running;
             tokio::select! {
                 returned = work => drop(answer.send(returned)),
@@ -91,7 +93,7 @@ impl Runtime {
                 () = answer.closed() => {}
                 () = ending.cancelled() => {}
             }
-        });
+        }));
         match reply.await.map(|returned| returned.outcome) {
             Ok(ToolOutcome::Output(output)) => Ok(output),
             Ok(ToolOutcome::Error(message) | ToolOutcome::Denied(message)) => {
@@ -115,6 +117,16 @@ fn caller_trace(id: &str, tool: &ToolDefinition, origin: TraceOrigin) -> Option<
     };
     let root_id = Arc::from(root_id.as_str());
     (origin != TraceOrigin::New).then(|| Trace::of(id, root_type, &root_id, origin))
+}
+
+/// Returns the ids attached to log records of a call: those of the request, with its user and trace.
+fn scope_of_call(user_id: Option<&str>, trace: Option<&Trace>) -> Arc<LogScope> {
+    let request = LogScope::current().unwrap_or_default();
+    Arc::new(LogScope {
+        trace_id: trace.map(|trace| Arc::clone(&trace.id)),
+        user_id: user_id.map(Arc::from),
+        ..LogScope::clone(&request)
+    })
 }
 
 /// Checks that the caller may approve the call, if that needs approval.

@@ -10,6 +10,7 @@ use greenroom_actors::domain::principal::Principal;
 use greenroom_actors::ports::answer_guard::{AnswerGuard, GivenAnswer};
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::store::{Ask, AskFilter, AskSubject, Status};
+use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::{
     AnswerAsk, AskError, IdempotencyKey, ResumeError, ResumeExecution, StartExecution, Unavailable,
 };
@@ -25,23 +26,23 @@ use crate::rows::replay_from;
 use crate::workflows::{ask, child, resume, sleep, workflow};
 
 /// An answer that is being checked, and the decision of the check.
-struct Checking {
-    given: GivenAnswer,
+pub(crate) struct Checking {
+    pub(crate) given: GivenAnswer,
     decide: oneshot::Sender<Result<(), String>>,
 }
 
 impl Checking {
-    fn pass(self) {
+    pub(crate) fn pass(self) {
         self.decide.send(Ok(())).unwrap();
     }
 
-    fn refuse(self) {
+    pub(crate) fn refuse(self) {
         self.decide.send(Err("no".to_owned())).unwrap();
     }
 }
 
 async fn launch(
-    definitions: Vec<WorkflowDefinition>,
+    registry: Registry,
     guard: impl AnswerGuard + 'static,
     limits: RuntimeLimits,
 ) -> Runtime {
@@ -51,12 +52,20 @@ async fn launch(
         ..RuntimePorts::new(store, Arc::new(TestClock::new()))
     };
     let limits = RuntimeLimits { placement: Placement::Here, ..limits };
-    Runtime::launch(registry_of(definitions), ports, limits).await.unwrap()
+    Runtime::launch(registry, ports, limits).await.unwrap()
 }
 
 /// Launches a runtime whose checks the test decides.
 async fn checked(
     definitions: Vec<WorkflowDefinition>,
+    limits: RuntimeLimits,
+) -> (Runtime, mpsc::UnboundedReceiver<Checking>) {
+    checked_over(registry_of(definitions), limits).await
+}
+
+/// Launches a runtime of this registry whose checks the test decides.
+pub(crate) async fn checked_over(
+    registry: Registry,
     limits: RuntimeLimits,
 ) -> (Runtime, mpsc::UnboundedReceiver<Checking>) {
     let (asked, checks) = mpsc::unbounded_channel();
@@ -65,7 +74,7 @@ async fn checked(
         asked.send(Checking { given, decide }).unwrap();
         async move { decision.await.unwrap() }
     };
-    (launch(definitions, guard, limits).await, checks)
+    (launch(registry, guard, limits).await, checks)
 }
 
 /// Starts what asks, for `ann`.
@@ -75,7 +84,7 @@ async fn begin(runtime: &Runtime) -> Ask {
     only_open(runtime).await
 }
 
-async fn only_open(runtime: &Runtime) -> Ask {
+pub(crate) async fn only_open(runtime: &Runtime) -> Ask {
     let filter = AskFilter { is_open: true, ..AskFilter::default() };
     let mut open = runtime.inbox(&filter, None, 10).await.unwrap().asks;
     assert_eq!(open.len(), 1, "{open:?}");
@@ -83,7 +92,7 @@ async fn only_open(runtime: &Runtime) -> Ask {
 }
 
 /// Runs a request beside the test.
-fn beside<T: 'static>(
+pub(crate) fn beside<T: 'static>(
     runtime: &Runtime,
     request: impl AsyncFnOnce(Runtime) -> T + 'static,
 ) -> JoinHandle<T> {
@@ -281,7 +290,7 @@ async fn a_check_that_panics_or_hangs_refuses() {
     ];
     for (check, refusal) in rows {
         let definitions = vec![workflow("w", vec![ask("a")])];
-        let runtime = launch(definitions, check, RuntimeLimits::default()).await;
+        let runtime = launch(registry_of(definitions), check, RuntimeLimits::default()).await;
         begin(&runtime).await;
         let answered = resumed(runtime, resume(approved())).await;
         let refused = refusal.map(|why| ResumeError::Refused(why.to_owned()));

@@ -8,6 +8,8 @@ use greenroom_actors::agent::tool::{ToolBody, ToolContext, ToolDefinition};
 use greenroom_actors::agent::{AgentDefinition, Approval};
 use greenroom_actors::domain::assignment::Answerer;
 use greenroom_actors::domain::definition::{StepDefinition, WorkflowDefinition};
+use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
+use greenroom_actors::observe::log_record::LogScope;
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::model::ToolSpec;
 use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
@@ -119,6 +121,27 @@ async fn a_direct_call_returns_a_result_or_the_reason_why_not() {
     for (name, input, expected) in rows {
         assert_eq!(world.runtime.call_tool(call(name, input)).await, expected, "{name}");
     }
+}
+
+#[actix::test]
+async fn what_a_direct_call_logs_has_the_ids_of_its_request() {
+    tokio::time::pause();
+    let mut registry = registry(&ScriptedModel::local([]));
+    let seen = function_tool("seen", |_, _| json!(LogScope::current().as_deref()));
+    registry.tools.insert("seen".to_owned(), Arc::new(seen));
+    let world = World::launch(registry, RuntimeLimits::default()).await;
+    let trace = Trace::of("caller", EntityType::Agent, &Arc::from("a"), TraceOrigin::New);
+    let request = CallTool {
+        user_id: Some("ann".to_owned()),
+        trace: TraceOrigin::Within(trace.clone()),
+        ..call("seen", json!({ "n": 1 }))
+    };
+    let scope = LogScope { request_id: Some(Arc::from("r1")), ..LogScope::default() };
+    let calling = Arc::new(scope).during(world.runtime.call_tool(request));
+    let seen = calling.await.unwrap();
+    assert_eq!(seen["request_id"], "r1");
+    assert_eq!(seen["user_id"], "ann");
+    assert_eq!(seen["trace_id"], json!(trace.id));
 }
 
 #[actix::test]

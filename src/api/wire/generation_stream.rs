@@ -9,7 +9,7 @@ use crate::api::wire::object_stream::ObjectFrames;
 use crate::api::wire::object_text::{CutShort, ObjectText};
 use crate::api::wire::pending_ask::ApprovalForm;
 use crate::api::wire::raw_stream::raw_event;
-use crate::api::wire::ui_stream::{DONE, ui_chunk};
+use crate::api::wire::ui_stream::{DONE, refusal_chunk, ui_chunk};
 
 /// Format of a stream of a generation.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl GenerationStream {
         match self {
             Self::Raw(numbered) => numbered.write(&raw_event(event), out),
             Self::Chat(approvals) => {
-                if let Some(chunk) = ui_chunk(event, *approvals) {
+                for chunk in ui_chunk(event, *approvals).into_iter().chain(refusal_chunk(event)) {
                     write_data(&chunk, out);
                 }
                 if event.is_last() {

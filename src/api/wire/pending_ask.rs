@@ -185,6 +185,33 @@ pub struct ApprovalData<'a> {
     reason: &'a str,
 }
 
+/// A refusal of an answer in a message of a chat; what it was to is asked again.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ChatAnswerRefused)]
+#[serde(rename_all = "camelCase")]
+pub struct RefusalData<'a> {
+    ask_id: &'a str,
+    tool_call_id: &'a str,
+    message: &'a str,
+}
+
+/// A data part that clients pass on and do not keep.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ChatTransientPart)]
+pub struct TransientPart<T> {
+    data: T,
+    transient: bool,
+}
+
+impl<'a> TransientPart<RefusalData<'a>> {
+    /// Shows why the answer to an ask was refused, if it was.
+    pub fn refusal(ask: &'a PendingAsk) -> Option<Self> {
+        let message = ask.refused.as_deref()?;
+        let data = RefusalData { ask_id: &ask.ask_id, tool_call_id: ask.waiting_call(), message };
+        Some(Self { data, transient: true })
+    }
+}
+
 impl<'a> DataPart<'a, AskData<'a>> {
     /// Shows a question.
     pub fn asking(ask: &'a PendingAsk) -> Self {

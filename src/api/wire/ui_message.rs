@@ -396,6 +396,7 @@ mod tests {
             schema: None,
             deadline: None,
             shown_at: None,
+            refused: None,
         });
         let message = stored(vec![Part::ToolCall(call("c1"))]);
         let rows = [

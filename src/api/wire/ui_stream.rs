@@ -14,7 +14,9 @@ use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use crate::api::wire::agent::StandInView;
-use crate::api::wire::pending_ask::{ApprovalData, ApprovalForm, AskData, DataPart};
+use crate::api::wire::pending_ask::{
+    ApprovalData, ApprovalForm, AskData, DataPart, RefusalData, TransientPart,
+};
 use crate::api::wire::raw_stream::SdkUsage;
 use crate::api::wire::shape::FinishReasonShape;
 
@@ -93,6 +95,8 @@ pub enum UiChunk<'a> {
     DataApproval(DataPart<'a, ApprovalData<'a>>),
     /// The tool asks the user; the output of its call is the answer.
     DataAsk(DataPart<'a, AskData<'a>>),
+    /// An answer was refused; the chunk in front of this one asks again.
+    DataAnswerRefused(TransientPart<RefusalData<'a>>),
     FinishStep,
     /// Early clients reject a `finishReason` outside of the metadata.
     #[schema(rename_all = "camelCase")]
@@ -165,6 +169,13 @@ pub fn ui_chunk(event: &GenerationEvent, approvals: ApprovalForm) -> Option<UiCh
         | GenerationEvent::ObjectRejected { .. }
         | GenerationEvent::Object(_) => return None,
     })
+}
+
+/// Returns the chunk that follows the one of an event: an ask that is repeated because its answer was
+/// refused says why.
+pub fn refusal_chunk(event: &GenerationEvent) -> Option<UiChunk<'_>> {
+    let GenerationEvent::Ask(ask) = event else { return None };
+    TransientPart::refusal(ask).map(UiChunk::DataAnswerRefused)
 }
 
 fn result_chunk(result: &ToolResult, approvals: ApprovalForm) -> UiChunk<'_> {

@@ -196,7 +196,22 @@ impl<'a> AwaitedView<'a> {
                     ..plain("hold", message, vec![resume(how, None)])
                 }
             }
-            Cause::Resume { suspension_id, reason, payload, schema, deadline } => {
+            Cause::Resume {
+                suspension_id,
+                reason,
+                payload,
+                schema,
+                deadline,
+                has_unused_answer,
+            } => {
+                let unused = match has_unused_answer {
+                    true => {
+                        "; the resumeData of the replay does not count, because the one who gave it \
+                         is not among those who are asked"
+                    }
+                    false => "",
+                };
+                let message = format!("waits for a resume: {reason}{unused}");
                 let mut moved_by = vec![resume("a resume with the requested data", path)];
                 moved_by.extend(deadline.map(of_deadline));
                 Self {
@@ -204,7 +219,7 @@ impl<'a> AwaitedView<'a> {
                     payload: payload.as_deref(),
                     asks: asks_of(wait_report, suspension_id),
                     resume_schema: schema.as_ref(),
-                    ..plain("resume", format!("waits for a resume: {reason}"), moved_by)
+                    ..plain("resume", message, moved_by)
                 }
             }
             Cause::Asks { suspension_id, reason, payload } => {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use greenroom_actors::causes::with_causes;
 use jsonwebtoken::Algorithm;
 use reqwest::header::{ACCEPT, CACHE_CONTROL, HeaderMap};
 use reqwest::redirect::Policy;
@@ -54,7 +55,7 @@ impl Source {
         &self,
         algorithms: &[Algorithm],
     ) -> Result<(KeySet, Duration), String> {
-        let described = |error: reqwest::Error| http_client::causes(&error.without_url());
+        let described = |error: reqwest::Error| with_causes(&error.without_url());
         let request = self.client.get(self.url.clone()).header(ACCEPT, "application/json");
         let mut answer = request.send().await.map_err(described)?;
         if answer.status() != StatusCode::OK {

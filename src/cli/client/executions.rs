@@ -3,12 +3,16 @@
 mod bulk;
 mod explain;
 mod find;
+mod list;
 mod resume;
 mod state;
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use greenroom_actors::ports::store::Status;
 use serde_json::{Value, json};
 
@@ -19,16 +23,18 @@ use super::exit::{Exit, Failure};
 use super::follow::{Located, conclude, follow};
 use super::session::{Session, attended, duration_of, put_text};
 use super::show::Show;
-use super::text::{cell, plain, text};
+use super::text::{cell, plain};
 
 /// Largest page of a list.
 const PAGE_MAX: usize = 200;
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// Actions on executions.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Subcommand)]
 pub(in crate::cli) enum Action {
     /// Lists executions, newest first.
-    List(Filters),
+    List(list::List),
     /// Shows an execution with its steps.
     Show(Which),
     /// Shows its events from the first one on, until it ends or waits for a person.
@@ -75,16 +81,6 @@ pub(in crate::cli) struct Which {
     workflow: Option<String>,
 }
 
-/// Filters of the list.
-#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
-pub(in crate::cli) struct Filters {
-    #[command(flatten)]
-    selection: Selection,
-    /// Most executions to list.
-    #[arg(short = 'n', long, default_value_t = 20)]
-    limit: usize,
-}
-
 /// Executions that filters select.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub(in crate::cli) struct Selection {
@@ -97,17 +93,18 @@ pub(in crate::cli) struct Selection {
     /// Only of this user.
     #[arg(long, value_name = "ID")]
     user: Option<String>,
-    /// Only those that began at this time or later, as 2026-11-27 or 2026-11-27T08:00:00Z.
-    #[arg(long, value_name = "TIME")]
+    /// Only those that began at this time or later, as 2026-11-27T08:00:00Z, or since the begin of a
+    /// day in UTC, as 2026-11-27, `today` or `yesterday`.
+    #[arg(long, value_name = "TIME", value_parser = time_of)]
     from: Option<String>,
     /// Only those that began at this time or before.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = time_of)]
     to: Option<String>,
     /// Only those that ended at this time or later.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = time_of)]
     ended_from: Option<String>,
     /// Only those that ended at this time or before.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = time_of)]
     ended_to: Option<String>,
     /// Only those whose failure has this text in its message.
     #[arg(long, value_name = "TEXT")]
@@ -139,6 +136,21 @@ impl Selection {
     }
 }
 
+/// Returns a time as the server takes it. Days are those of UTC.
+fn time_of(written: &str) -> Result<String, Infallible> {
+    Ok(on_day(written, SystemClock.now()))
+}
+
+fn on_day(written: &str, now: Timestamp) -> String {
+    let days_ago = match written {
+        "today" => 0,
+        "yesterday" => 1,
+        _ => return written.to_owned(),
+    };
+    let time = Timestamp(now.0 - days_ago * DAY_MS).to_iso();
+    time.split('T').next().unwrap_or_default().to_owned()
+}
+
 /// Options of `suspend` and `cancel`.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub(in crate::cli) struct Reason {
@@ -155,7 +167,7 @@ pub(in crate::cli) struct Reason {
 /// Runs an action.
 pub(super) async fn run(session: &Session, action: &Action) -> Result<Exit, Failure> {
     match action {
-        Action::List(filters) => list(session, filters).await,
+        Action::List(options) => list::run(session, options).await,
         Action::Show(which) => {
             let at = find::locate(&session.api, which).await?;
             let state = at.state(&session.api).await?;
@@ -175,44 +187,6 @@ pub(super) async fn run(session: &Session, action: &Action) -> Result<Exit, Fail
         }
         Action::Why(which) => explain::why(session, which).await,
     }
-}
-
-async fn list(session: &Session, filters: &Filters) -> Result<Exit, Failure> {
-    let path = match filters.selection.workflow.as_deref() {
-        Some(workflow) => vec!["workflows", workflow, "executions"],
-        None => vec!["workflows", "executions"],
-    };
-    let query = filters.selection.query(false);
-    let limits = (filters.limit, PAGE_MAX);
-    let executions = session.pages(&path, &query, "executions", limits).await?;
-    let cells = |it: &Value| {
-        let about = about(it);
-        let (id, workflow) = (cell(&it["executionId"]), cell(&it["workflowId"]));
-        [id, workflow, cell(&it["status"]), cell(&it["startAt"]), cell(&it["endAt"]), about]
-    };
-    let head = ["ID", "WORKFLOW", "STATUS", "STARTED", "ENDED", "ABOUT"];
-    session.screen.list(&executions, head, cells, "no executions")?;
-    Ok(Exit::Ok)
-}
-
-/// Returns what is remarkable about an execution in a list: why it failed or waits, else when it has
-/// last moved or where it comes from.
-fn about(execution: &Value) -> String {
-    let reasons = [(&execution["error"], "message"), (&execution["suspension"], "reason")];
-    let reason = reasons.into_iter().map(|(of, key)| text(of, key)).find(|it| !it.is_empty());
-    plain(&match (reason, &execution["replayedFrom"]) {
-        (Some(reason), _) => reason.to_owned(),
-        (None, _) if text(execution, "status") == "running" => {
-            format!("event {} at {}", execution["lastSequence"], text(execution, "updatedAt"))
-        }
-        (None, Value::Object(from)) => {
-            format!("replay of {}", from["executionId"].as_str().unwrap_or_default())
-        }
-        (None, _) => match text(execution, "parentExecutionId") {
-            "" => String::new(),
-            parent => format!("part of {parent}"),
-        },
-    })
 }
 
 async fn watch(
@@ -275,19 +249,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_execution_has_something_about_it() {
-        for (execution, expected) in [
-            (json!({ "status": "error", "error": { "message": "no\u{1b}" } }), "no\\u{1b}"),
-            (json!({ "status": "suspended", "suspension": { "reason": "yes?" } }), "yes?"),
-            (json!({ "status": "running", "lastSequence": 4, "updatedAt": "T" }), "event 4 at T"),
-            (
-                json!({ "status": "completed", "replayedFrom": { "executionId": "e" } }),
-                "replay of e",
-            ),
-            (json!({ "status": "completed", "parentExecutionId": "p" }), "part of p"),
-            (json!({ "status": "completed", "parentExecutionId": null }), ""),
+    fn days_by_name_are_days_in_utc() {
+        let now = Timestamp::from_iso("2026-03-01T00:30:00Z").unwrap();
+        for (written, expected) in [
+            ("today", "2026-03-01"),
+            ("yesterday", "2026-02-28"),
+            ("2026-11-27T08:00:00Z", "2026-11-27T08:00:00Z"),
+            ("tomorrow", "tomorrow"),
         ] {
-            assert_eq!(about(&execution), expected);
+            assert_eq!(on_day(written, now), expected);
         }
     }
 }

@@ -161,7 +161,8 @@ async fn list(session: &Session, filters: &Filters) -> Result<Exit, Failure> {
         ("to", filters.to.as_deref()),
     ];
     let query: Vec<_> = given.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
-    let asks = session.pages(&["inbox"], &query, "asks", (filters.limit, PAGE_MAX)).await?;
+    let asks =
+        session.pages(&["inbox"], &query, "asks", (filters.limit, PAGE_MAX), |_| true).await?;
     let cells = |it: &Value| {
         let (id, state) = (cell(&it["askId"]), cell(&it["state"]));
         [id, cell(&it["kind"]), state, cell(&it["deadline"]), of(it), cell(&it["reason"])]

@@ -32,33 +32,35 @@ impl Session {
         super::screen::note(&addressed(line, &self.addressing));
     }
 
-    /// Reads pages of a list until there are `limit` items. `page_max` is the largest page.
+    /// Reads pages of a list until there are `limit` items that are sought. `page_max` is the largest
+    /// page.
     pub(super) async fn pages(
         &self,
         path: &[&str],
         query: &[(&str, &str)],
         key: &str,
         (limit, page_max): (usize, usize),
+        is_sought: impl Fn(&Value) -> bool,
     ) -> Result<Vec<Value>, Failure> {
         let mut found = Vec::new();
         let mut cursor = String::new();
+        let size = limit.min(page_max).to_string();
         while found.len() < limit {
-            let size = (limit - found.len()).min(page_max).to_string();
             let mut query = query.to_vec();
             query.push(("limit", &size));
             if !cursor.is_empty() {
                 query.push(("cursor", &cursor));
             }
             let page = self.api.data(Call::get(path).query(&query)).await?;
-            found.extend_from_slice(items(&page, key));
-            let next = text(&page, "nextCursor");
-            if next.is_empty() {
+            found.extend(items(&page, key).iter().filter(|it| is_sought(it)).cloned());
+            text(&page, "nextCursor").clone_into(&mut cursor);
+            if cursor.is_empty() {
                 break;
             }
-            cursor = next.to_owned();
         }
+        let has_more = found.len() > limit || !cursor.is_empty();
         found.truncate(limit);
-        if !cursor.is_empty() && found.len() == limit {
+        if has_more {
             super::screen::note(&format!(
                 "there are more than these {limit}: --limit N shows more"
             ));

@@ -64,7 +64,7 @@ pub(super) async fn run(session: &Session, action: &Action) -> Result<Exit, Fail
     let given = [("entityType", kind), ("entityId", entity.as_deref()), ("from", from.as_deref())];
     let query: Vec<_> = given.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
     let path = ["observability", "traces"];
-    let traces = session.pages(&path, &query, "traces", (limit, PAGE_MAX)).await?;
+    let traces = session.pages(&path, &query, "traces", (limit, PAGE_MAX), |_| true).await?;
     let cells = |it: &Value| {
         let (id, name) = (cell(&it["traceId"]), cell(&it["name"]));
         let spans = cell(&it["spanCount"]);

@@ -1,10 +1,12 @@
 //! Requests without an answer of a greenroom, as failures that say what to try.
 
+use std::error::Error as _;
+
+use greenroom_actors::causes::with_causes;
 use url::Url;
 
 use super::exit::{Exit, Failure, quoted};
 use super::settings::SERVER;
-use crate::http_client::causes;
 
 /// Returns the failure of a request that could not be sent, or whose answer could not be read.
 pub(super) fn unreachable(server: &Url, error: &reqwest::Error) -> Failure {
@@ -14,7 +16,8 @@ pub(super) fn unreachable(server: &Url, error: &reqwest::Error) -> Failure {
     if error.is_timeout() {
         return silent(server);
     }
-    described(server, &causes(&ErrorOf(error)))
+    // its own text repeats the URL, and its causes are more specific
+    described(server, &error.source().map(with_causes).unwrap_or_default())
 }
 
 /// Returns the failure of a request that was not answered in time.
@@ -50,22 +53,6 @@ pub(super) fn beside_path(failure: Failure, server: &Url) -> Failure {
         server.path(),
         try_instead(&bare)
     ))
-}
-
-/// An error without its own text, which repeats the URL; its causes are more specific.
-#[derive(Debug)]
-struct ErrorOf<'a>(&'a reqwest::Error);
-
-impl std::fmt::Display for ErrorOf<'_> {
-    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        Ok(())
-    }
-}
-
-impl std::error::Error for ErrorOf<'_> {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        std::error::Error::source(self.0)
-    }
 }
 
 /// Returns the failure with these causes, joined by colons; the last one is the most specific.

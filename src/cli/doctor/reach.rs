@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chrono::DateTime;
 use futures_util::future::join_all;
+use greenroom_actors::causes::with_causes;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use reqwest::header::DATE;
@@ -93,11 +94,7 @@ async fn answer_of(mut url: Url) -> Result<(u16, Option<u64>), String> {
     url.set_query(None);
     let answer = client.head(url).send().await.map_err(|error| {
         let error = error.without_url();
-        if error.is_timeout() {
-            "no answer in time".to_owned()
-        } else {
-            http_client::causes(&error)
-        }
+        if error.is_timeout() { "no answer in time".to_owned() } else { with_causes(&error) }
     })?;
     let date = answer.headers().get(DATE).and_then(|date| date.to_str().ok());
     let now = SystemClock.now();

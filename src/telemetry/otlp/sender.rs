@@ -4,6 +4,7 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
+use greenroom_actors::causes::with_causes;
 use prost::Message;
 use reqwest::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use reqwest::redirect::Policy;
@@ -95,7 +96,7 @@ impl Sender {
         match answered.await {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
-                let why = http_client::causes(&error.without_url());
+                let why = with_causes(&error.without_url());
                 Answer::Later { why, after: None }
             }
             Err(_) => {

@@ -98,6 +98,9 @@ fn one_command_changes_many_executions() {
     let again: Value = serde_json::from_str(&bulk(&done).stdout).unwrap();
     assert_eq!(again["executionId"], first["executionId"]);
     assert_eq!(seat.json(&["executions", "show", "x-2"])["cancelledBy"]["id"], "ann");
+    let nothing = bulk(&["cancel", "--yes", "--status", "suspended"]);
+    assert_eq!(nothing.code, 1);
+    assert!(nothing.stderr.contains("the filters select no execution"), "{nothing:?}");
     let partly = bulk(&["cancel", "--yes", "--id", "x-1", "--id", "none"]);
     assert_eq!(partly.code, 1);
     assert!(partly.stderr.contains("\n  none: execution not found\n"), "{partly:?}");

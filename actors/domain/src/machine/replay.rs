@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::assignment::AskRules;
 use crate::definition::{Block, StepDefinition};
 use crate::fact::Replayed;
-use crate::ids::{PathHead, StepPath, step_id_of};
+use crate::ids::{PathHead, step_id_of};
 use crate::machine::Machine;
 use crate::plan::{Call, Plan, Step, Work};
 use crate::principal::Principal;
@@ -132,9 +132,15 @@ impl Machine {
     }
 
     /// Returns the resume data that a replay supplied for the step at this path.
-    pub(super) fn replay_answer(&self, path: &StepPath) -> Option<Arc<Value>> {
+    pub(super) fn replay_answer(&self, path: &str) -> Option<Arc<Value>> {
         let replayed = self.state.start.replayed.as_ref();
-        replayed.filter(|replayed| replayed.step_id == *path)?.answer.clone()
+        replayed.filter(|replayed| *replayed.step_id == *path)?.answer.clone()
+    }
+
+    /// Returns true if the step at this path asks with these rules although a replay supplied its
+    /// resume data: the one who gave them is not among those who are asked.
+    pub fn has_unused_answer(&self, path: &str, ask: Option<&AskRules>) -> bool {
+        self.replay_answer(path).is_some() && !self.may_replayer_answer(ask)
     }
 
     /// Returns true if the one who gave the resume data of a replay is among those who are asked.

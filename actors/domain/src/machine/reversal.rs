@@ -12,9 +12,9 @@ use crate::ids::{ExecutionId, compensated_path};
 use crate::machine::Machine;
 use crate::machine::compensation::cancelled_in_scope;
 use crate::machine::place::Site;
-use crate::plan::{Step, Work};
+use crate::plan::{Step, Work, WorkClass};
 use crate::slot::{derived_execution_id, slot_of};
-use crate::state::{Child, Node, Outcome};
+use crate::state::{Child, Node, Outcome, Phase};
 
 /// The completed execution whose steps a child compensates.
 #[derive(Debug, Clone)]
@@ -106,6 +106,26 @@ impl Machine {
         }
         let earlier = (1..node.attempt).rev();
         earlier.map(|attempt| self.child_of_compensation((step, path), attempt)).collect()
+    }
+
+    /// Returns the children that the execution abandoned before it failed or was cancelled, those of
+    /// failed steps among them. Of several attempts of a step it is the last one; a compensation starts
+    /// a child only after those of its earlier attempts have ended, so that these are told as well.
+    pub fn abandoned_children(&self) -> Vec<ExecutionId> {
+        let mut found = Vec::new();
+        if self.state.end.as_ref().is_none_or(|end| end.outcome.result().is_some()) {
+            return found;
+        }
+        self.state.each_node(&self.plan, &mut |_, path, step, node| {
+            let has_left = matches!(node.phase, Phase::Cancelled | Phase::Failed { .. });
+            if has_left && step.work.class() == WorkClass::Child {
+                let last = node.child.as_ref().map(|child| &child.id);
+                let earlier = self.earlier_children((step, node), path);
+                found.extend(last.cloned());
+                found.extend(earlier.into_iter().filter(|earlier| Some(earlier) != last));
+            }
+        });
+        found
     }
 
     /// Returns what the compensation at a path reverses; `None` if it is another kind of step.

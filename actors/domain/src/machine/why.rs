@@ -45,6 +45,9 @@ pub enum Cause {
         schema: Option<Value>,
         /// Effect of the deadline, if there is one.
         deadline: Option<AtDeadline>,
+        /// The replay that began the execution brought resume data of one who is not asked.
+        #[serde(default)]
+        has_unused_answer: bool,
     },
     /// Answers to what the generation of an agent step asks.
     Asks { suspension_id: Arc<str>, reason: Arc<str>, payload: Option<Arc<Value>> },
@@ -128,7 +131,7 @@ impl Machine {
             found.push(Awaited { step_id: step, path, since: hold.since, until: None, cause });
         }
         self.state.each_node(&self.plan, &mut |_, path, step, node| {
-            if let Some((cause, until)) = self.cause_of(step, node, moment, is_draining) {
+            if let Some((cause, until)) = self.cause_of((path, step), node, moment, is_draining) {
                 found.push(Awaited {
                     step_id: Some(Arc::clone(&step.id)),
                     path: Some(Arc::from(path)),
@@ -147,13 +150,16 @@ impl Machine {
     /// Returns what a node waits for; `None` for a container, whose inner nodes wait.
     fn cause_of(
         &self,
-        step: &Step,
+        (path, step): (&str, &Step),
         node: &Node,
         moment: &Moment<'_>,
         is_draining: bool,
     ) -> Option<(Cause, Option<Timestamp>)> {
         match &node.phase {
-            Phase::Waiting(wait) => Some(cause_of_wait(step, node, wait)),
+            Phase::Waiting(wait) => {
+                let has_unused_answer = self.has_unused_answer(path, wait.ask.as_deref());
+                Some(cause_of_wait(step, node, wait, has_unused_answer))
+            }
             Phase::Sleeping { fired: true, .. } | Phase::Ready => {
                 self.blocked(step, moment, is_draining).map(|cause| (cause, None))
             }
@@ -244,7 +250,12 @@ impl Machine {
     }
 }
 
-fn cause_of_wait(step: &Step, node: &Node, wait: &Wait) -> (Cause, Option<Timestamp>) {
+fn cause_of_wait(
+    step: &Step,
+    node: &Node,
+    wait: &Wait,
+    has_unused_answer: bool,
+) -> (Cause, Option<Timestamp>) {
     let suspension_id = Arc::clone(&wait.id);
     if let Some(child) = &node.child {
         let (reason, payload) = (Arc::clone(&wait.reason), wait.payload.clone());
@@ -267,6 +278,7 @@ fn cause_of_wait(step: &Step, node: &Node, wait: &Wait) -> (Cause, Option<Timest
         payload: wait.payload.clone(),
         schema: step.resume_schema.as_ref().map(|schema| schema.source().clone()),
         deadline: wait.deadline.map(|_| at_deadline),
+        has_unused_answer,
     };
     (cause, wait.deadline)
 }

@@ -91,20 +91,6 @@ impl State {
         found
     }
 
-    /// Returns the children that an execution abandoned when it failed or was cancelled, as far as their
-    /// steps began no other; those that had failed are among them.
-    pub fn abandoned_children(&self, plan: &Plan) -> Vec<ExecutionId> {
-        let mut found = Vec::new();
-        if self.end.as_ref().is_none_or(|end| end.outcome.result().is_some()) {
-            return found;
-        }
-        self.each_node(plan, &mut |_, _, _, node| {
-            let has_left = matches!(node.phase, Phase::Cancelled | Phase::Failed { .. });
-            found.extend(node.child.iter().filter(|_| has_left).map(|child| child.id.clone()));
-        });
-        found
-    }
-
     /// Visits every node with the index of its top-level step and its path, parents before
     /// children, then those of compensations.
     pub fn each_node<'a>(&'a self, plan: &'a Plan, visit: &mut Visit<'_, 'a>) {

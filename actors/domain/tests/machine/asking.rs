@@ -14,6 +14,7 @@ use greenroom_domain::status::Status;
 use serde_json::json;
 
 use crate::machine::build::{Adorned, child, map, run, workflow};
+use crate::machine::why::why;
 use crate::machine::world::{Setting, World};
 
 fn texts(texts: &[&str]) -> Vec<String> {
@@ -256,6 +257,9 @@ fn the_answer_of_a_replay_counts_if_its_giver_is_asked() {
     for (by, roles, expected) in rows {
         let (step_id, answer) = (Some("a".to_owned()), Some(Arc::new(json!(1))));
         let from = ReplayFrom { step_id, answer, by: by.clone(), roles, ..ReplayFrom::default() };
-        assert_eq!(world.replay_from(from).unwrap().status(), expected, "{by:?}");
+        let replay = world.replay_from(from).unwrap();
+        assert_eq!(replay.status(), expected, "{by:?}");
+        let says = why(&replay).iter().any(|line| line.contains("despite an answer"));
+        assert_eq!(says, expected == Status::Suspended, "{by:?}");
     }
 }

@@ -6,7 +6,7 @@ use greenroom_domain::definition::{
 use greenroom_domain::fact::{Fact, Reversal, Start};
 use greenroom_domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_domain::ids::ExecutionId;
-use greenroom_domain::machine::{Callee, ChildStatus, Refusal, ReplayFrom};
+use greenroom_domain::machine::{Callee, ChildStatus, Command, Refusal, ReplayFrom};
 use greenroom_domain::slot::slot_of;
 use greenroom_domain::status::Status;
 use serde_json::{Value, json};
@@ -139,6 +139,21 @@ fn a_reversal_that_fails_asks_and_another_attempt_has_another_child() {
     );
     let lines = world.resume(json!({ "action": "skip" }));
     assert_eq!(lines.last().unwrap(), "failed at b: boom");
+}
+
+#[test]
+fn an_aborted_reversal_tells_the_children_of_all_attempts() {
+    let mut world = World::of(vec![child("part"), run("b")]);
+    world.report("part", 9, completed(json!(1)));
+    world.fail("b", "boom");
+    let first = child_of(&world, "part:compensate");
+    let failed = ChildStatus::Failed { error: "stuck".into(), class: None };
+    world.report("part:compensate", 5, failed);
+    world.due("part:compensate");
+    let second = child_of(&world, "part:compensate");
+    assert_eq!(world.machine.abandoned_children(), [], "it runs");
+    world.send(Command::Abort { error: "set aside".into(), kind: ErrorKind::Workflow });
+    assert_eq!(world.machine.abandoned_children(), [second, first]);
 }
 
 fn never_again(

@@ -24,7 +24,7 @@ fn line(awaited: &Awaited) -> String {
     let until = awaited.until.map_or_else(String::new, |it| format!(" to {}", it.ms_since(ZERO)));
     let what = match &awaited.cause {
         Cause::Hold { reason, .. } => format!("hold {reason}"),
-        Cause::Resume { reason, payload, schema, deadline, .. } => {
+        Cause::Resume { reason, payload, schema, deadline, has_unused_answer, .. } => {
             let payload = payload.as_ref().map_or_else(String::new, |it| format!(" {it}"));
             let schema = schema.as_ref().map_or("", |_| " checked");
             let deadline = match deadline {
@@ -32,7 +32,8 @@ fn line(awaited: &Awaited) -> String {
                 Some(AtDeadline::Fails) => " or fails",
                 Some(AtDeadline::Resumes) => " or is answered",
             };
-            format!("asks {reason}{payload}{schema}{deadline}")
+            let unused = if *has_unused_answer { " despite an answer" } else { "" };
+            format!("asks {reason}{payload}{schema}{deadline}{unused}")
         }
         Cause::Asks { reason, .. } => format!("waits for answers: {reason}"),
         Cause::Child { child, asks, .. } => {

@@ -18,8 +18,7 @@ use crate::domain::time::Timestamp;
 use crate::ports::store::{Cursor, ExecutionFilter, Projection};
 use crate::replay::ReplayError;
 use crate::requests::{
-    AskAccess, ControlError, IdempotencyKey, ResumeError, StartError, Target, TraceOrigin,
-    Unavailable,
+    ControlError, IdempotencyKey, ResumeError, StartError, Target, TraceOrigin, Unavailable,
 };
 use crate::runtime::Runtime;
 use crate::runtime::replay::{ReplayDefinition, ReplayExecution};
@@ -278,13 +277,7 @@ impl Runtime {
                     ..Resume::default()
                 };
                 let subject = Some((&target).into());
-                let command = |answer| ExecutionCommand::PassResume {
-                    subject,
-                    resume,
-                    idempotency: None,
-                    access: AskAccess::default(),
-                    answer,
-                };
+                let command = |answer| ExecutionCommand::pass_resume(subject, resume, None, answer);
                 match self.change(&target, command).await {
                     Ok::<u64, _>(_) => Ok(Acted::Done(None)),
                     Err(ResumeError::Unavailable(why)) => Err(why),

@@ -104,6 +104,7 @@ fn a_text_has_the_fields_of_the_specification() {
         schema: None,
         deadline: None,
         shown_at: None,
+        refused: None,
     };
     let waits = Generation { asks: vec![ask], ..generation.clone() };
     let asks = json!([{ "askId": "ask_1", "kind": "approval", "toolCallId": "c1",

@@ -22,6 +22,7 @@ fn ask(kind: AskKind) -> GenerationEvent {
         schema: (kind == AskKind::Input).then(|| json!({ "type": "string" })),
         deadline: (kind == AskKind::Approval).then_some(Timestamp(0)),
         shown_at: Some(Arc::from("c1")),
+        refused: None,
     }))
 }
 
@@ -95,6 +96,23 @@ fn a_chat_asks_in_the_form_that_its_clients_know() {
     ];
     for (kind, form, expected) in rows {
         assert_eq!(chat(form, &suspended(kind)), [expected], "{kind:?} {form:?}");
+    }
+}
+
+/// Data parts that are transient are passed to the page and kept nowhere.
+#[test]
+fn a_chat_says_why_it_asks_again() {
+    let refusal = json!({ "type": "data-answer-refused", "transient": true, "data": {
+        "askId": "ask_1", "toolCallId": "c1", "message": "the answer was refused: no" } });
+    let mut events = suspended(AskKind::Approval);
+    for event in &mut events {
+        if let GenerationEvent::Ask(ask) = event {
+            ask.refused = Some("the answer was refused: no".to_owned());
+        }
+    }
+    for form in [ApprovalForm::States, ApprovalForm::Data] {
+        let chunks = chat(form, &events);
+        assert_eq!((chunks.len(), &chunks[1]), (2, &refusal), "{form:?}");
     }
 }
 

@@ -22,6 +22,7 @@ fn causes() -> Vec<Cause> {
             payload: Some(Arc::new(json!(5))),
             schema: Some(json!({ "type": "boolean" })),
             deadline: Some(AtDeadline::Resumes),
+            has_unused_answer: false,
         },
         Cause::Asks { suspension_id: "a2".into(), reason: "Refund 5".into(), payload: None },
         Cause::Child { child, workflow: "part".into(), asks },

@@ -133,7 +133,7 @@ pub(super) async fn run(session: &Session, options: &Bulk) -> Result<Exit, Failu
         }
         preview_of(options.command, &preview).iter().for_each(|line| note(line));
         if preview["matched"] == 0 && preview["isComplete"] != false {
-            return Ok(Exit::Ok);
+            return Err(none_matched());
         }
         if !is_confirmed(options.command).await? {
             return Err(Failure::new(Exit::Failed, "nothing was changed"));
@@ -164,7 +164,10 @@ async fn conclude(session: &Session, at: &Located, is_watched: bool) -> Result<E
     let with_json = !(is_watched && session.screen.form == Form::Jsonl);
     let exit = report(session, at, &state, with_json).await?;
     let count = |key: &str| state["result"][key].as_u64().unwrap_or(0);
-    if count("matched") > 0 && count("done") == 0 && count("failed") == 0 && exit == Exit::Ok {
+    if count("matched") == 0 && count("failed") == 0 && exit == Exit::Ok {
+        return Err(none_matched());
+    }
+    if count("done") == 0 && count("failed") == 0 && exit == Exit::Ok {
         let why = format!("none of the {} executions changed", count("matched"));
         return Err(Failure::new(Exit::Failed, why).advise(
             "all were skipped: they are in another state, or wait for data, which `inbox answer` gives",
@@ -182,6 +185,11 @@ async fn conclude(session: &Session, at: &Located, is_watched: bool) -> Result<E
             Err(failure)
         }
     }
+}
+
+fn none_matched() -> Failure {
+    Failure::new(Exit::Failed, "the filters select no execution")
+        .advise("`executions list` with the same filters shows what they select")
 }
 
 /// Shows for people what would change.

@@ -16,6 +16,7 @@ fn pending(id: &str, kind: AskKind) -> PendingAsk {
         schema: None,
         deadline: None,
         shown_at: None,
+        refused: None,
     }
 }
 

@@ -230,6 +230,7 @@ impl Opened<'_> {
             schema,
             deadline,
             shown_at: None,
+            refused: None,
         }
     }
 
