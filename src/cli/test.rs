@@ -95,6 +95,9 @@ async fn run_all<'c>(
     tests: &[&'c WorkflowTest],
     is_followed: bool,
 ) -> Result<Vec<Ran<'c>>, ExitCode> {
+    // each run has a copy, whose cost must not depend on the number of tests
+    let mut config = config.clone();
+    config.tests.clear();
     let server = || Greenroom::over(config.clone());
     let width = tests.iter().map(|it| it.title().chars().count()).max().unwrap_or_default();
     let mut ran = Vec::new();

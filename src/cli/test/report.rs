@@ -6,6 +6,7 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use serde_json::json;
 
 use super::shown_time;
+use crate::cli::client::plain;
 use crate::cli::counted;
 use crate::config::workflow_tests::WorkflowTest;
 use crate::greenroom::Problems;
@@ -31,7 +32,7 @@ impl Ran<'_> {
 
 /// Returns the line of a test, and the reasons of its failure. Names are as wide as the widest.
 pub(super) fn lines(ran: &Ran<'_>, width: usize) -> Vec<String> {
-    let name = format!("{:width$}", ran.test.title());
+    let name = format!("{:width$}", plain(&ran.test.title()));
     match &ran.tested.result {
         Ok(Outcome { took, kills, .. }) => {
             let kills = match kills {
@@ -41,7 +42,7 @@ pub(super) fn lines(ran: &Ran<'_>, width: usize) -> Vec<String> {
             vec![format!("ok    {name}  took {}{kills}", shown_time(*took))]
         }
         Err(Problems(problems)) => {
-            let problems = problems.iter().map(|problem| format!("        {problem}"));
+            let problems = problems.iter().map(|problem| format!("        {}", plain(problem)));
             [format!("FAIL  {name}  {}", ran.place())].into_iter().chain(problems).collect()
         }
     }
@@ -98,12 +99,13 @@ pub(super) fn junit(ran: &[Ran<'_>]) -> Result<String, String> {
             Ok(_) => TestCaseStatus::success(),
             Err(Problems(problems)) => {
                 let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+                let problems: Vec<_> = problems.iter().map(|problem| in_xml(problem)).collect();
                 status.set_message(problems.first().map(String::as_str).unwrap_or_default());
                 status.set_description(problems.join("\n"));
                 status
             }
         };
-        let mut case = TestCase::new(ran.test.name.as_str(), status);
+        let mut case = TestCase::new(in_xml(&ran.test.name), status);
         case.set_classname(ran.test.workflow.as_str()).set_time(ran.tested.spent);
         match suites.iter_mut().find(|suite| suite.name.as_str() == ran.test.workflow) {
             Some(suite) => drop(suite.add_test_case(case)),
@@ -116,6 +118,12 @@ pub(super) fn junit(ran: &[Ran<'_>]) -> Result<String, String> {
     }
     report.add_test_suites(suites);
     report.to_string().map_err(|error| format!("greenroom: the report cannot be written: {error}"))
+}
+
+/// Replaces what XML cannot have, not even as a reference, and the library leaves in: it removes
+/// control characters, see <https://www.w3.org/TR/xml/#charsets>.
+fn in_xml(text: &str) -> String {
+    text.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }
 
 fn whole_milliseconds(time: Duration) -> u64 {

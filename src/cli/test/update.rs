@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
 
 use greenroom_actors::domain::expression::Expression;
 use serde_json::Value;
@@ -100,14 +99,18 @@ async fn observe_twice(
 
 /// Puts the outcome into the file of a test, which is replaced whole or not at all.
 fn write(test: &WorkflowTest, observed: &Observed) -> Result<(), String> {
-    let file = Path::new(&*test.spot.file);
-    let failure = |error: io::Error| format!("{} cannot be written: {error}", file.display());
+    let failure = |error: io::Error| format!("{} cannot be written: {error}", test.spot.file);
+    // behind a link, the file that it leads to
+    let file = &fs::canonicalize(&*test.spot.file).map_err(failure)?;
     let text = fs::read_to_string(file).map_err(failure)?;
     let mut document: DocumentMut = text.parse().map_err(|error| format!("{error}"))?;
     let found = find(&mut document, &test.workflow, (test.index, &test.name));
     let found = found.ok_or("the file has changed meanwhile")?;
     found(expected(observed));
     let mode = fs::metadata(file).map_err(failure)?.permissions();
+    if mode.readonly() {
+        return Err(failure(io::Error::other("it is read-only")));
+    }
     let mut written = document.to_string();
     if text.contains("\r\n") {
         written = written.replace("\r\n", "\n").replace('\n', "\r\n");

@@ -1,6 +1,7 @@
 //! `greenroom test`: the tests of workflows.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::process::Output;
 
 use serde_json::Value;
@@ -114,6 +115,9 @@ fn a_charge_that_a_crash_repeats_is_found() {
 #[test]
 fn expectations_are_written_into_the_file() {
     let home = home_with(&ORDERS.replace("EXPECT", ""));
+    // a link stays one
+    fs::rename(home.path("config.toml"), home.path("linked.toml")).unwrap();
+    symlink("linked.toml", home.path("config.toml")).unwrap();
     let ran = test(&home, &["--update"]);
     // the second test fails only when it is killed: nothing to write for it
     assert_eq!(ran.status.code(), Some(1), "{}", text(&ran.stdout));
@@ -129,6 +133,30 @@ fn expectations_are_written_into_the_file() {
     let again = test(&home, &["--update", "--filter", "no truck"]);
     assert!(text(&again.stdout).contains("nothing to write"), "{}", text(&again.stdout));
     assert_eq!(fs::read_to_string(home.path("config.toml")).unwrap(), written);
+    assert!(home.path("config.toml").is_symlink());
+}
+
+#[test]
+fn files_without_permission_to_write_are_not_written() {
+    let config = ORDERS.replace("EXPECT", "");
+    let home = home_with(&config);
+    fs::set_permissions(home.path("config.toml"), Permissions::from_mode(0o444)).unwrap();
+    let ran = test(&home, &["--update"]);
+    let said = text(&ran.stderr);
+    assert!(said.contains("config.toml cannot be written: it is read-only"), "{said}");
+    assert_eq!(fs::read_to_string(home.path("config.toml")).unwrap(), config);
+}
+
+#[test]
+fn names_of_tests_break_no_report() {
+    let home = home_with(
+        "[workflows.w]\n[[workflows.w.steps]]\nid = \"a\"\nmap = 1\n\
+         [[workflows.w.tests]]\nname = \"\\u001b[31m \\ufffe\"\nexpect = { result = \"false\" }\n",
+    );
+    let said = text(&test(&home, &[]).stdout);
+    assert!(said.contains("w: \\u{1b}[31m") && !said.contains('\u{1b}'), "{said}");
+    let report = text(&test(&home, &["--output", "junit"]).stdout);
+    assert!(report.contains("[31m \u{fffd}\"") && !report.contains('\u{fffe}'), "{report}");
 }
 
 #[test]
