@@ -36,7 +36,7 @@ impl Server {
         let (end, ended) = oneshot::channel();
         thread::Builder::new().name("greenroom".to_owned()).spawn(move || {
             let served = run(config, registered, StopsOn::Handles, |handle| {
-                // nobody waits for the start any more, so nobody could stop the server
+                // the program no longer waits for the start, and has no handle to stop it
                 if let Err(handle) = begun.send(handle) {
                     handle.stop();
                 }

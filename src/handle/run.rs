@@ -142,7 +142,7 @@ impl<T> Run<T> {
     /// settled again, with what it has come to. It must wait at one step; [`Self::resume_step`]
     /// names one of several.
     ///
-    /// It resumes whoever is asked, unless [`Resume::caller`] says who answers.
+    /// It counts also where others are asked, unless [`Resume::caller`] says who answers.
     pub fn resume(&self, data: &(impl Serialize + ?Sized)) -> Resume {
         self.resume_at(None, data)
     }

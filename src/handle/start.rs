@@ -59,7 +59,7 @@ impl Start {
     /// Starts it for the caller of a request, as the HTTP API does: it belongs to the user of the
     /// token, whose profile is `user` of the operation context, whatever [`Self::user`] and
     /// [`Self::context`] say. A caller without a token leaves it without a user, so that `!self` in the
-    /// `to` of an ask excludes nobody; on a server without authentication, [`Self::user`] counts.
+    /// `to` of an ask has no effect; on a server without authentication, [`Self::user`] counts.
     pub fn caller(mut self, caller: &Caller) -> Self {
         self.caller = Some(caller.clone());
         self

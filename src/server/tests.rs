@@ -195,7 +195,7 @@ async fn a_stop_ends_what_waits_and_frees_the_port() {
     next.ended().await.unwrap();
 }
 
-/// Nobody could stop it.
+/// Without its handle, the program cannot stop it.
 #[tokio::test]
 async fn a_server_whose_start_is_no_longer_awaited_ends() {
     let (alive, mut ended) = mpsc::unbounded_channel::<()>();

@@ -38,7 +38,7 @@ fn warn_of_no_user(header: &Header, fact: &Fact) {
     {
         log::warn!(
             step:% = path;
-            "execution {}: step {path} asks with !self, but the execution has no user: whoever started \
+            "execution {}: step {path} asks with !self, but the execution has no user: the one who started \
              it may answer",
             header.id
         );

@@ -56,7 +56,7 @@ impl Arbiters {
             arbiter.stop();
             let ended = ended.clone();
             let join = thread::Builder::new().name("greenroom-join".to_owned());
-            // an error: nothing waits any more
+            // an error: nothing waits for it
             let started = join.spawn(move || drop(ended.send(arbiter.join())));
             joining += usize::from(started.is_ok());
         }

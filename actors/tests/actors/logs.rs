@@ -100,7 +100,7 @@ async fn log_records_carry_the_ids_of_their_execution() {
     assert_eq!(LogScope::current(), None);
 }
 
-/// Whoever started it is nobody, whom `!self` does not exclude.
+/// Without a user, `!self` excludes none.
 #[actix::test]
 async fn an_ask_that_cannot_exclude_its_starter_is_warned_of() {
     tokio::time::pause();

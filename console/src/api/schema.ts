@@ -1811,6 +1811,9 @@ export interface components {
         }) | (components["schemas"]["ChatDataPart_ChatAsk"] & {
             /** @enum {string} */
             type: "data-ask";
+        }) | (components["schemas"]["ChatTransientPart_ChatAnswerRefused"] & {
+            /** @enum {string} */
+            type: "data-answer-refused";
         }) | {
             /** @enum {string} */
             type: "finish-step";
@@ -1825,6 +1828,16 @@ export interface components {
             errorText: string;
             /** @enum {string} */
             type: "error";
+        };
+        /** @description A data part that clients pass on and do not keep. */
+        ChatTransientPart_ChatAnswerRefused: {
+            /** @description A refusal of an answer in a message of a chat; what it was to is asked again. */
+            data: {
+                askId: string;
+                toolCallId: string;
+                message: string;
+            };
+            transient: boolean;
         };
         /** @description Body of a claim. */
         ClaimBody: {

@@ -175,7 +175,7 @@ mod tests {
     fn answers_of_a_type_have_a_form() {
         use schemars::JsonSchema;
 
-        /// How urgent it is.
+        /// Urgency of a request.
         #[derive(JsonSchema)]
         #[serde(rename_all = "lowercase")]
         #[expect(dead_code, reason = "read by its schema")]

@@ -110,7 +110,7 @@ impl Machine {
 
     /// Returns the children that the execution abandoned before it failed or was cancelled, those of
     /// failed steps among them. Of several attempts of a step it is the last one; a compensation starts
-    /// a child only after those of its earlier attempts have ended, so that these are told as well.
+    /// a child only after those of its earlier attempts have ended, so that these are notified as well.
     pub fn abandoned_children(&self) -> Vec<ExecutionId> {
         let mut found = Vec::new();
         if self.state.end.as_ref().is_none_or(|end| end.outcome.result().is_some()) {

@@ -68,7 +68,7 @@ fn unnamed(stuck: &Value, shown: usize) -> Option<String> {
     match count {
         _ if count <= shown => None,
         _ if named == 0 => {
-            Some(format!("{count} are stuck; only who sees all executions is told which"))
+            Some(format!("{count} are stuck; only callers who see all executions learn which"))
         }
         _ if shown < named => {
             Some(format!("there are more than these {shown}: --limit N shows more"))
@@ -125,7 +125,7 @@ mod tests {
         let named = |count: usize| json!({ "executions": vec![json!({}); count], "count": 30 });
         for (stuck, shown, expected) in [
             (json!({ "executions": [{}], "count": 1 }), 1, None),
-            (named(0), 0, Some("30 are stuck; only who sees all executions is told which")),
+            (named(0), 0, Some("30 are stuck; only callers who see all executions learn which")),
             (named(20), 5, Some("there are more than these 5: --limit N shows more")),
             (named(20), 20, Some("30 are stuck; the server names the first 20")),
         ] {
