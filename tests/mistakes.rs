@@ -74,7 +74,8 @@ mod tests {
     #[test]
     fn a_function_that_does_not_fit_is_told_its_form() {
         let arguments = "up to three `Data<T>` of types that are `Send + Sync`, then one input that \
-                     implements `Deserialize`, then, if wanted, the `";
+                     implements `Deserialize` (`greenroom::typed::IgnoredAny` if it is not read), \
+                     then, if wanted, the `";
         let result = "it is an `async fn` that returns `Result<T, StepError>` in a step and `Result<T, \
                   ToolError>` in a tool, where `T` implements `Serialize`";
         for (name, function) in [
