@@ -33,7 +33,7 @@ use crate::agent::AgentDefinition;
 use crate::domain::message::Message;
 use crate::domain::nesting::{check_depth, check_members_depth};
 use crate::domain::trace::TraceOrigin;
-use crate::ports::model::ModelOptions;
+use crate::ports::model::{ModelOptions, ToolSpec};
 use crate::ports::store::StepOrigin;
 
 pub use crate::agent::event::{
@@ -62,6 +62,9 @@ pub struct GenerationRequest {
     pub options: ModelOptions,
     /// JSON Schema that the answer must meet.
     pub schema: Option<Value>,
+    /// Tools that the caller has itself. A turn that calls one of them is the last, and its calls of
+    /// them have no results. An agent's own tool of such a name is a mistake of the caller.
+    pub client_tools: Arc<[ToolSpec]>,
     /// Repairs of an object that misses its schema; `None`: as configured.
     pub object_repairs: Option<u32>,
     /// Maximum number of turns.
@@ -116,6 +119,10 @@ impl GenerationRequest {
         for (place, value) in values {
             let checked = value.map_or(Ok(()), |value| check_depth(value, depth_max));
             checked.map_err(|too_deep| format!("{place}: {too_deep}"))?;
+        }
+        for (index, tool) in self.client_tools.iter().enumerate() {
+            let checked = check_depth(&tool.parameters, depth_max);
+            checked.map_err(|too_deep| format!("tools[{index}]: {too_deep}"))?;
         }
         check_members_depth(&self.context, depth_max)
             .map_err(|too_deep| format!("options.context: {too_deep}"))

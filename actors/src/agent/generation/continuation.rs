@@ -17,7 +17,7 @@ use crate::ports::store::{ASK_PREFIX, ApprovedTools, GenerationRecord};
 use crate::requests::forget_operation;
 
 use super::memory::ContinuedMemory;
-use super::turn::Bounds;
+use super::turn::{Bounds, ClientTools};
 
 /// Reason for the calls of a run that is cancelled while it waits.
 pub(crate) const CANCELLED: &str = "cancelled";
@@ -32,6 +32,9 @@ pub(crate) struct Continuation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) schema: Option<Arc<Value>>,
     pub(super) options: ModelOptions,
+    /// Tools that the caller has itself.
+    #[serde(default, skip_serializing_if = "ClientTools::is_empty")]
+    pub(super) client_tools: ClientTools,
     /// State of the provider in the answer of the last turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) provider_state: Option<Part>,

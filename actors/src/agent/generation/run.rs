@@ -9,6 +9,7 @@
 mod answer;
 mod end;
 mod hooks;
+mod prepare;
 mod publish;
 mod record;
 mod remember;
@@ -32,7 +33,6 @@ use tokio::sync::{oneshot, watch};
 
 use crate::agent::AgentDefinition;
 use crate::agent::generation::continuation::Continuation;
-use crate::domain::effort::{Budget, within};
 use crate::domain::message::ToolApproval;
 use crate::observe::trace::generation::PublishedSpans;
 use crate::ports::model::LanguageModel;
@@ -41,22 +41,17 @@ use crate::ports::store::{
 };
 use crate::ports::workers::Lane;
 use crate::requests::Unavailable;
-use crate::shard::evaluation::Cancel;
 
 use super::active::ActiveGuard;
 use super::actor::GenerationActor;
 use super::control::{Control, WorkedTime, stopped, unpaused};
 use super::generation_registry::{Entry, RegistryGuard};
 use super::memory::Remembered;
-use super::options::effective_options;
 use super::recording::Recording;
 use super::sequencer::EventSequencer;
 use super::subscribers::Subscribers;
 use super::tools::Toolset;
-use super::turn::{
-    AnswerBuffer, Bounds, Ended, Next, Question, STEPS_DEFAULT, Transcript, Turns, choices,
-    compile_schema, prompt,
-};
+use super::turn::{AnswerBuffer, Ended, Next, Transcript, Turns};
 use super::{Begins, GenerateError, Generation, GenerationDeps};
 
 pub(super) use start::Start;
@@ -296,38 +291,6 @@ impl Run {
         }
     }
 
-    /// Prepares the first question: schema, instructions, tools, conversation, options.
-    async fn prepare(&mut self, input: RunInput) -> Result<(Turns, Toolset), GenerateError> {
-        // first: a caller's mistake leaves no trace in the history
-        let schema = input.schema.map(compile_schema).transpose()?;
-        let (instructions, toolset) = self.chosen().await?;
-        self.withdraw_asks().await?;
-        let read_from = self.deps.clock.now();
-        self.memory = self.remember(&input.messages, input.sent, input.context_limit).await?;
-        self.memory_read = self.memory.as_ref().map(|_| {
-            let end = Some(self.deps.clock.now());
-            Period { start: read_from, end }
-        });
-        let (working_memory, older) = match &mut self.memory {
-            Some(memory) => (memory.working_memory.as_deref(), std::mem::take(&mut memory.older)),
-            None => (None, Vec::new()),
-        };
-        let question = Question {
-            messages: prompt::compose(instructions, working_memory, older, input.messages),
-            tools: toolset.specs(),
-            schema,
-            options: effective_options(input.options, &self.agent.options),
-        };
-        let steps = input.max_steps.or(self.agent.max_steps).unwrap_or(STEPS_DEFAULT);
-        let bounds = Bounds {
-            steps: steps.min(self.deps.steps_max).max(1),
-            tokens: self.agent.budget.tokens,
-            tool_calls: self.agent.budget.tool_calls,
-            object_repairs: input.object_repairs.unwrap_or(self.deps.object_repairs),
-        };
-        Ok((Turns::new(question, bounds), toolset))
-    }
-
     /// Asks the model.
     async fn question(&mut self, turns: &mut Turns) -> Result<Next, GenerateError> {
         unpaused(&mut self.control).await;
@@ -381,29 +344,6 @@ impl Run {
     /// Returns the fairness lane of the run's evaluations.
     fn lane(&self) -> Lane {
         Lane::of(&self.record.agent_id, self.record.user_id.as_deref())
-    }
-
-    /// Evaluates the agent's instructions and tools, on a worker if that exceeds the budget of a
-    /// turn.
-    async fn chosen(&self) -> Result<(Option<String>, Toolset), GenerateError> {
-        fn choose(
-            deps: &GenerationDeps,
-            agent: &AgentDefinition,
-            context: &Map<String, Value>,
-        ) -> Result<(Option<String>, Toolset), GenerateError> {
-            let instructions = choices::instructions(&deps.compiled, agent, context)?;
-            Ok((instructions, choices::tools(&deps.compiled, &deps.registry, agent, context)?))
-        }
-        let Self { deps, agent, context, .. } = self;
-        let (chosen, effort) = within(&Budget::turn(), || choose(deps, agent, context));
-        if !effort.is_exceeded {
-            return chosen;
-        }
-        let (own, agent, context) = (deps.clone(), Arc::clone(agent), Arc::clone(context));
-        let chosen = deps.evaluations.evaluate(self.lane(), Cancel::default(), move |budget| {
-            within(budget, || choose(&own, &agent, &context)).0
-        });
-        chosen.await.ok_or_else(ending)?
     }
 
     fn finish_turn(&mut self) {

@@ -3,6 +3,7 @@
 
 mod answer;
 pub(super) mod choices;
+mod client_tools;
 pub(super) mod prompt;
 mod transcript;
 
@@ -23,6 +24,7 @@ use super::continuation::Continuation;
 use super::object::Unfit;
 
 pub(super) use answer::AnswerBuffer;
+pub(super) use client_tools::ClientTools;
 pub(super) use transcript::Transcript;
 
 /// Default number of turns.
@@ -47,7 +49,10 @@ pub(super) struct Bounds {
 pub(super) struct Question {
     /// Result of [`prompt::compose`].
     pub(super) messages: Vec<Message>,
+    /// The agent's own.
     pub(super) tools: Arc<[ToolSpec]>,
+    /// Those of the caller; the result of [`ClientTools::checked`].
+    pub(super) client_tools: ClientTools,
     pub(super) schema: Option<(Value, Schema)>,
     pub(super) options: ModelOptions,
 }
@@ -56,6 +61,7 @@ pub(super) struct Question {
 #[derive(Debug)]
 pub(super) struct Turns {
     prompt: ModelRequest,
+    client_tools: ClientTools,
     schema: Option<Schema>,
     bounds: Bounds,
     repairs: u32,
@@ -72,6 +78,7 @@ pub(super) struct KeptTurns {
     pub(super) messages: Arc<Vec<Message>>,
     pub(super) schema: Option<Arc<Value>>,
     pub(super) options: ModelOptions,
+    pub(super) client_tools: ClientTools,
     pub(super) provider_state: Option<Part>,
     pub(super) bounds: Bounds,
     pub(super) repairs: u32,
@@ -94,9 +101,11 @@ pub(super) enum Next {
     Done(Ended),
 }
 
-/// A call requested by the model.
+/// A call of a tool of the agent, requested by the model.
 #[derive(Debug, PartialEq)]
 pub(super) struct Planned {
+    /// Position among the calls of the turn.
+    pub(super) number: usize,
     pub(super) call: ToolCall,
     /// If set, the call is not made, and the model gets this text.
     pub(super) refusal: Option<String>,
@@ -112,13 +121,15 @@ pub(super) struct Ended {
 
 impl Turns {
     pub(super) fn new(question: Question, bounds: Bounds) -> Self {
-        let Question { messages, tools, schema, options } = question;
+        let Question { messages, tools, client_tools, schema, options } = question;
+        let tools = client_tools.beside(tools);
         let (schema, compiled) = schema.unzip();
         let schema = schema.map(Arc::new);
         let messages = Arc::new(messages);
         let prompt = ModelRequest { messages, tools, schema, options, trace: None };
         Self {
             prompt,
+            client_tools,
             schema: compiled,
             bounds,
             repairs: 0,
@@ -151,15 +162,17 @@ impl Turns {
             provider_state,
             served: None,
         };
+        let client_tools = kept.client_tools.clone();
         let prompt = ModelRequest {
             messages: Arc::clone(&kept.messages),
-            tools,
+            tools: client_tools.beside(tools),
             schema: kept.schema.clone(),
             options: kept.options.clone(),
             trace: None,
         };
         let mut turns = Self {
             prompt,
+            client_tools,
             schema,
             bounds: kept.bounds.clone(),
             repairs: kept.repairs,
@@ -180,6 +193,7 @@ impl Turns {
             messages,
             schema,
             options,
+            client_tools: self.client_tools.clone(),
             provider_state: provider_state
                 .map(|ProviderState { provider, state }| Part::ProviderState { provider, state }),
             bounds: self.bounds.clone(),
@@ -244,7 +258,11 @@ impl Turns {
         results: Vec<ToolResult>,
         transcript: &Transcript,
     ) -> Result<Next, GenerateError> {
-        if let Some(answer) = self.asked_for_tools.take() {
+        let asked = self.asked_for_tools.take();
+        if asked.as_ref().is_some_and(|answer| self.client_tools.are_called_in(answer)) {
+            return Ok(left_to_caller());
+        }
+        if let Some(answer) = asked {
             let messages = prompt::turn(answer, results);
             Arc::make_mut(&mut self.prompt.messages).extend(messages);
         }
@@ -263,6 +281,10 @@ impl Turns {
         answer: ModelAnswer,
         transcript: &Transcript,
     ) -> Result<Next, GenerateError> {
+        let is_own = |call: &ToolCall| !self.client_tools.have(&call.tool_name);
+        if !answer.tool_calls.iter().any(is_own) {
+            return Ok(left_to_caller());
+        }
         // tools may use more tokens: agents are among them
         if self.is_spent(transcript) {
             return self.break_off(FinishReason::Length);
@@ -273,12 +295,15 @@ impl Turns {
     fn plan(&mut self, answer: ModelAnswer) -> Vec<Planned> {
         self.calls_before = self.calls_made;
         let mut planned = Vec::with_capacity(answer.tool_calls.len());
-        for (number, call) in answer.tool_calls.iter().cloned().enumerate() {
+        for (number, call) in answer.tool_calls.iter().enumerate() {
+            if self.client_tools.have(&call.tool_name) {
+                continue;
+            }
             let refusal = self.refusal(number);
             if refusal.is_none() {
                 self.calls_made += 1;
             }
-            planned.push(Planned { call, refusal });
+            planned.push(Planned { number, call: call.clone(), refusal });
         }
         self.asked_for_tools = Some(answer);
         planned
@@ -318,6 +343,11 @@ impl Turns {
         Arc::make_mut(&mut self.prompt.messages)
             .extend([Message::text(Role::Assistant, text), Message::text(Role::User, complaint)]);
     }
+}
+
+/// Ends a run whose caller has to make calls.
+fn left_to_caller() -> Next {
+    Next::Done(Ended { finish_reason: FinishReason::ToolCalls, object: None })
 }
 
 /// Compiles the schema of an answer.

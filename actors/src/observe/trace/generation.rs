@@ -152,11 +152,13 @@ fn new_spans_of_turn(
     }
 }
 
-/// Returns the status of a call; one without a result was interrupted with the run.
+/// Returns the status of a call. One without a result is left to the caller of a run that has
+/// completed, and was interrupted with another one.
 fn outcome(record: &GenerationRecord, turn: &GenerationStep, call: usize) -> SpanStatus {
     match turn.result_of(call).map(|result| &result.outcome) {
         Some(ToolOutcome::Output(_) | ToolOutcome::Denied(_)) => SpanStatus::Ok,
         Some(ToolOutcome::Error(message)) => SpanStatus::Error(Arc::from(message.as_str())),
+        None if record.status == GenerationStatus::Completed => SpanStatus::Ok,
         None => SpanStatus::Error(Arc::from(why_ended(record))),
     }
 }

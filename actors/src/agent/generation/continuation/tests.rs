@@ -48,6 +48,7 @@ fn continuation(calls: Vec<OpenCall>) -> Continuation {
         messages: Arc::default(),
         schema: None,
         options: ModelOptions::default(),
+        client_tools: ClientTools::default(),
         provider_state: None,
         bounds: Bounds::default(),
         repairs: 0,

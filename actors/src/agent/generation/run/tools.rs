@@ -49,15 +49,15 @@ impl Run {
         let repetitions = self.transcript.repetitions();
         let calls: FuturesUnordered<_> = planned
             .into_iter()
-            .enumerate()
-            .filter(|(number, _)| !self.transcript.has_result(*number))
-            .map(|(number, planned)| {
+            .filter(|planned| !self.transcript.has_result(planned.number))
+            .map(|planned| {
+                let number = planned.number;
                 let repetition = repetitions.get(number).copied().unwrap_or_default();
                 let span = call_span(&self.record.trace, &self.id, turn, number);
                 let clock = Arc::clone(&self.deps.clock);
                 let scope = LogScope::current().unwrap_or_default().at(span);
                 scope
-                    .during(self.call(toolset, caller.below(span, repetition), number, planned))
+                    .during(self.call(toolset, caller.below(span, repetition), planned))
                     .map(move |returned| (number, returned, clock.now()))
             })
             .collect();
@@ -148,10 +148,9 @@ impl Run {
         &self,
         toolset: &Toolset,
         caller: Caller,
-        number: usize,
         planned: Planned,
     ) -> BoxFuture<'static, ToolReturn> {
-        let Planned { mut call, refusal } = planned;
+        let Planned { number, mut call, refusal } = planned;
         if let Some(why) = refusal {
             return ready(refused(why)).boxed();
         }

@@ -132,3 +132,51 @@ async fn provider_state_is_sent_back() {
     ];
     assert_eq!(kinds, expected.iter().map(std::mem::discriminant).collect::<Vec<_>>());
 }
+
+/// Returns the request with a tool of the caller's own.
+fn with_own(name: &str) -> GenerationRequest {
+    let tool = ToolSpec {
+        name: name.to_owned(),
+        description: "Shows a map".to_owned(),
+        parameters: json!({ "type": "object" }),
+    };
+    GenerationRequest { client_tools: Arc::from([tool]), ..request(None) }
+}
+
+#[actix::test]
+async fn calls_of_the_callers_tools_end_the_run() {
+    tokio::time::pause();
+    let rows = [
+        (vec![call("c1", "map", 0)], 0),
+        // the agent's own are made nevertheless, before or behind
+        (vec![call("c1", "map", 0), call("c2", "add", 1)], 1),
+        (vec![call("c1", "add", 1), call("c2", "map", 0), call("c3", "map", 1)], 1),
+    ];
+    for (asked, made) in rows {
+        let world = world([calls(asked.clone())]);
+        let generation = world.run(with_own("map")).await.unwrap();
+        assert_eq!(generation.finish_reason, FinishReason::ToolCalls);
+        assert_eq!(generation.tool_calls, asked);
+        let results: Vec<_> =
+            generation.tool_results.iter().map(|result| result.tool_name.as_str()).collect();
+        assert_eq!(results, vec!["add"; made]);
+        assert_eq!(world.history.last().status, GenerationStatus::Completed);
+        let names: Vec<_> =
+            world.model.requests()[0].tools.iter().map(|tool| tool.name.clone()).collect();
+        assert_eq!(names.last().map(String::as_str), Some("map"), "{names:?}");
+    }
+}
+
+#[actix::test]
+async fn names_of_the_callers_tools_must_be_free() {
+    tokio::time::pause();
+    let world = world([]);
+    let refused = world.run(with_own("add")).await.unwrap_err();
+    let text = "invalid request: tools[0]: add: the agent has a tool of this name";
+    assert_eq!(refused.to_string(), text);
+    let mut twice = with_own("map");
+    twice.client_tools = [&*twice.client_tools, &*twice.client_tools].concat().into();
+    let refused = world.run(twice).await.unwrap_err();
+    assert_eq!(refused.to_string(), "invalid request: tools[1]: map: two tools have this name");
+    assert_eq!(world.model.requests().len(), 0);
+}
