@@ -9,6 +9,7 @@ pub mod catalogue;
 pub mod error;
 pub mod examples;
 pub mod executions;
+pub mod faces;
 pub mod history;
 pub mod ids;
 pub mod inbox;

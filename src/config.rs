@@ -17,6 +17,7 @@ mod document;
 mod effective;
 mod entry;
 mod environment;
+mod faces;
 mod features;
 mod files;
 mod inbox;
@@ -81,6 +82,7 @@ pub use self::environment::Environment;
 #[cfg(feature = "cli")]
 pub(crate) use self::environment::Proxies;
 pub(crate) use self::files::Files;
+pub use self::faces::FacesConfig;
 pub use self::inbox::{InboxConfig, LinkBase, LinkSecret};
 pub use self::limits::{CONNECTIONS_MAX, LimitsConfig};
 pub use self::logs::LogsConfig;
@@ -135,6 +137,8 @@ pub struct Config {
     pub console: ConsoleConfig,
     /// `[docs]`
     pub docs: DocsConfig,
+    /// `[faces]`
+    pub faces: FacesConfig,
     /// `[inbox]`
     pub inbox: InboxConfig,
     /// `[limits]`

@@ -18,8 +18,8 @@ use super::section::{Place, Section, in_order};
 use super::source::{Findings, Source};
 use super::workflows::Read;
 use super::{
-    AuthConfig, ClusterConfig, Config, ConsoleConfig, CorsConfig, DocsConfig, InboxConfig,
-    LimitsConfig, LogsConfig, MetricsConfig, ModelConfig, ServerConfig, StoreConfig, SystemConfig,
+    AuthConfig, ClusterConfig, Config, ConsoleConfig, CorsConfig, DocsConfig, FacesConfig,
+    InboxConfig,     LimitsConfig, LogsConfig, MetricsConfig, ModelConfig, ServerConfig, StoreConfig, SystemConfig,
     TelemetryConfig, UpdatesConfig, agents, document, include, retention, routes, tools,
     workflow_tests, workflows,
 };
@@ -92,6 +92,9 @@ pub(super) fn read(source: &Source, findings: &Findings, registered: Option<&Nam
     let included = root.get("include").map(|entry| include::read(&entry, base));
     for source in included.unwrap_or_default() {
         read_included(&source, findings, callers, &mut config, &mut spots);
+    }
+    if let Some(faces) = root.section("faces") {
+        config.faces = FacesConfig::read(faces, &mut config.references);
     }
     for section in root.sections("routes") {
         config.routes.extend(routes::read(section, base, &mut config.references));

@@ -34,6 +34,7 @@ pub(crate) fn schema() -> Value {
     let mut sections = Map::from_iter([("include".to_owned(), include)]);
     sections.extend(rows::sections(&parts));
     sections.insert("auth".to_owned(), parts.whole("auth"));
+    sections.insert("faces".to_owned(), parts.whole("faces"));
     let named = [
         ("models", ID, "Language models, by id."),
         ("agents", ID, "Agents, by id."),

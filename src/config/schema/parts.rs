@@ -19,13 +19,14 @@ const STEP: &str = "#/definitions/step";
 const SPREAD: &str = "...";
 
 /// Files by name.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 8] = [
     ("auth", include_str!("auth.json")),
     ("models", include_str!("models.json")),
     ("agents", include_str!("agents.json")),
     ("tools", include_str!("tools.json")),
     ("workflows", include_str!("workflows.json")),
     ("steps", include_str!("steps.json")),
+    ("faces", include_str!("faces.json")),
     ("routes", include_str!("routes.json")),
 ];
 
