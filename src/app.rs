@@ -334,6 +334,7 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         admission: capacity::admission(limits, usize::MAX),
         shutdown_timeout: CONNECTIONS_GRACE,
         environment: config.environment.as_str(),
+        openai: config.faces.openai.clone().map(Arc::new),
         storage: Storage::default(),
         #[cfg(feature = "ui")]
         console: front_end::console_settings(&config.console),

@@ -81,8 +81,8 @@ pub(crate) use self::effective::{Effective, Origin};
 pub use self::environment::Environment;
 #[cfg(feature = "cli")]
 pub(crate) use self::environment::Proxies;
-pub(crate) use self::files::Files;
 pub use self::faces::FacesConfig;
+pub(crate) use self::files::Files;
 pub use self::inbox::{InboxConfig, LinkBase, LinkSecret};
 pub use self::limits::{CONNECTIONS_MAX, LimitsConfig};
 pub use self::logs::LogsConfig;

@@ -16,6 +16,7 @@ pub(crate) mod custom;
 mod docs;
 pub(crate) mod door;
 mod executions;
+mod faces;
 pub(crate) mod gate;
 mod generation_stream;
 mod handle;

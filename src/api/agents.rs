@@ -9,6 +9,7 @@ use std::sync::Arc;
 use greenroom_actors::Runtime;
 use greenroom_actors::agent::generation::{Generation, GenerationRequest, GenerationSubscriber};
 use greenroom_actors::agent::{AgentDefinition, PendingAsk};
+use greenroom_actors::ports::model::FinishReason;
 use greenroom_actors::ports::store::{GenerationEntry, GenerationStatus};
 use greenroom_actors::registry::Registry;
 use greenroom_actors::runtime::{Activity, BegunGeneration, FailedGeneration, StreamedGeneration};
@@ -101,7 +102,9 @@ pub fn finished(
     generation: Result<Generation, FailedGeneration>,
 ) -> Result<Generation, ApiError> {
     let generation = generation.map_err(|error| ApiError::from_generate(product, error))?;
-    let is_missing = generation.object.is_none() && !generation.is_suspended();
+    // calls of the caller's tools end a generation without an object
+    let is_left_to_caller = generation.finish_reason == FinishReason::ToolCalls;
+    let is_missing = generation.object.is_none() && !is_left_to_caller;
     if product == Product::Object && is_missing {
         log::error!("bug in the server: generation {} has a schema and no object", generation.id);
         return Err(ApiError::Internal);

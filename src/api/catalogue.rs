@@ -124,6 +124,9 @@ pub enum RouteName {
     CloneConversation,
     SearchMessages,
     ForgetUser,
+    ListModels,
+    DescribeModel,
+    CompleteChat,
     Echo,
     TailLogs,
     Observe,
@@ -163,6 +166,7 @@ pub enum Tag {
     Workflows,
     Inbox,
     Tools,
+    OpenAi,
     Memory,
     Observability,
     System,
@@ -179,6 +183,7 @@ impl Tag {
             Self::Workflows => "Workflows",
             Self::Inbox => "Inbox",
             Self::Tools => "Tools",
+            Self::OpenAi => "OpenAI",
             Self::Memory => "Memory",
             Self::Observability => "Observability",
             Self::System => "System",
@@ -307,6 +312,13 @@ impl Catalogue {
         self
     }
 
+    /// Removes the routes for clients of OpenAI.
+    #[must_use]
+    pub fn without_openai(mut self) -> Self {
+        self.rows.retain(|row| row.tag != Tag::OpenAi);
+        self
+    }
+
     /// Removes `/console`.
     #[must_use]
     pub fn without_console(mut self) -> Self {
@@ -327,8 +339,10 @@ impl Catalogue {
     /// Adds a route. Fails if a request could match another one as well.
     pub fn add(&mut self, route: Route) -> Result<(), String> {
         let is_same_place = |row: &&Route| row.path == route.path && row.method != route.method;
-        // Disabled pages count as well: free paths must not depend on settings.
-        let known = self.rows.iter().chain(ROUTES.iter());
+        // Disabled pages count as well: free paths must not depend on settings. Faces that are closed
+        // leave their paths to others.
+        let pages = ROUTES.iter().filter(|row| row.tag != Tag::OpenAi);
+        let known = self.rows.iter().chain(pages);
         match known.filter(|row| !is_same_place(row)).find(|row| row.meets(&route.path)) {
             Some(row) => Err(format!("{route} would be answered by {row}")),
             None => {

@@ -4,6 +4,7 @@ mod ask;
 mod code;
 mod from;
 mod generation;
+mod place;
 mod shortage;
 mod system;
 
@@ -66,6 +67,9 @@ pub enum ApiError {
     /// `path: what`, or only `what` if it concerns the whole body.
     #[error("Invalid request body: {0}")]
     InvalidBody(String),
+    /// A member of the body that asks for what the server does not do.
+    #[error("{place} is not supported: {what}")]
+    Unsupported { place: String, what: &'static str },
     #[error("Invalid query parameter {name}: {what}")]
     InvalidQuery { name: String, what: String },
     #[error("Invalid header {name}: {what}")]
@@ -164,6 +168,8 @@ pub enum ApiError {
     #[error("Span {0} not found")]
     SpanNotFound(String),
 
+    #[error("Model {} not found", .0.name)]
+    ModelNotFound(UnknownName),
     #[error("Agent {} not found", .0.name)]
     AgentNotFound(UnknownName),
     #[error("Invalid schema: {0}")]
@@ -272,6 +278,7 @@ impl ApiError {
             Self::System(failure) => failure.code(),
             Self::InvalidJson(_) => ErrorCode::JsonInvalid,
             Self::InvalidBody(_) => ErrorCode::BodyInvalid,
+            Self::Unsupported { .. } => ErrorCode::ParameterUnsupported,
             Self::InvalidQuery { .. } => ErrorCode::QueryInvalid,
             Self::InvalidHeader { .. } => ErrorCode::HeaderInvalid,
             Self::InvalidRequest(_) | Self::BodyBroken(_) => ErrorCode::RequestInvalid,
@@ -311,6 +318,7 @@ impl ApiError {
             Self::ConversationExists(_) => ErrorCode::ConversationExists,
             Self::TraceNotFound(_) => ErrorCode::TraceNotFound,
             Self::SpanNotFound(_) => ErrorCode::SpanNotFound,
+            Self::ModelNotFound(_) => ErrorCode::ModelNotFound,
             Self::AgentNotFound(_) => ErrorCode::AgentNotFound,
             Self::SchemaInvalid(_) => ErrorCode::SchemaInvalid,
             Self::GenerationFailed { cause, .. } => cause.code(),
@@ -363,6 +371,7 @@ impl ApiError {
         }
         let (Self::WorkflowNotFound(unknown)
         | Self::AgentNotFound(unknown)
+        | Self::ModelNotFound(unknown)
         | Self::ToolNotFound(unknown)
         | Self::StepNotFound(unknown)) = self
         else {
@@ -400,11 +409,6 @@ impl ApiError {
             return Some("Bearer error=\"insufficient_scope\"");
         }
         (self.status() == 401).then_some("Bearer")
-    }
-
-    /// Refuses the value at a path of the body.
-    pub fn body(path: impl std::fmt::Display, what: impl std::fmt::Display) -> Self {
-        Self::InvalidBody(format!("{path}: {what}"))
     }
 }
 

@@ -12,6 +12,7 @@ mod frames;
 mod inbox;
 mod memory;
 mod observability;
+mod openai;
 mod operation;
 mod outcomes;
 mod parts;
@@ -107,6 +108,7 @@ fn tags(catalogue: &Catalogue) -> Value {
         Tag::Agents => "Generate texts and objects, at once or as streams.",
         Tag::Workflows => "Run, follow, suspend and resume workflows.",
         Tag::Inbox => "What waits for people, and their answers.",
+        Tag::OpenAi => "Agents and workflows for clients of OpenAI's API.",
         Tag::Tools => "Tools of agents, and calls of tools without an agent.",
         Tag::Memory => "Conversations and working memory of agents.",
         Tag::Observability => "Traces and logs, live and stored.",
@@ -119,6 +121,7 @@ fn tags(catalogue: &Catalogue) -> Value {
         Tag::Workflows,
         Tag::Inbox,
         Tag::Tools,
+        Tag::OpenAi,
         Tag::Memory,
         Tag::Observability,
         Tag::System,

@@ -20,6 +20,7 @@ mod object_progress;
 pub mod object_stream;
 pub mod object_text;
 pub mod observability;
+pub mod openai;
 pub mod outcomes;
 pub mod pending_ask;
 pub mod problem;

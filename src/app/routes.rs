@@ -34,6 +34,8 @@ pub(crate) fn assemble(
     let catalogue = if has_console { catalogue } else { catalogue.without_console() };
     let is_counted = config.metrics.enabled;
     let catalogue = if is_counted { catalogue } else { catalogue.without_metrics() };
+    let has_openai = config.faces.openai.is_some();
+    let catalogue = if has_openai { catalogue } else { catalogue.without_openai() };
     let mut assembled = Assembled { catalogue, custom: Vec::new() };
     let mut problems = Vec::new();
     for route in &config.routes {

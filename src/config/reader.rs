@@ -19,9 +19,9 @@ use super::source::{Findings, Source};
 use super::workflows::Read;
 use super::{
     AuthConfig, ClusterConfig, Config, ConsoleConfig, CorsConfig, DocsConfig, FacesConfig,
-    InboxConfig,     LimitsConfig, LogsConfig, MetricsConfig, ModelConfig, ServerConfig, StoreConfig, SystemConfig,
-    TelemetryConfig, UpdatesConfig, agents, document, include, retention, routes, tools,
-    workflow_tests, workflows,
+    InboxConfig, LimitsConfig, LogsConfig, MetricsConfig, ModelConfig, ServerConfig, StoreConfig,
+    SystemConfig, TelemetryConfig, UpdatesConfig, agents, document, include, retention, routes,
+    tools, workflow_tests, workflows,
 };
 use crate::nearest::nearest;
 

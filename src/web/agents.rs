@@ -231,7 +231,11 @@ async fn stream(
 
 /// Streams a generation to the client. The generation ends when its client disconnects, unless its
 /// agent has resumable chats.
-async fn follow(call: &Call, generation: GenerationRequest, stream: GenerationStream) -> Answer {
+pub(crate) async fn follow(
+    call: &Call,
+    generation: GenerationRequest,
+    stream: GenerationStream,
+) -> Answer {
     let origin = trace::origin_of(call.request.headers());
     // Bare text cannot report a failure later: there the status waits for the first output.
     let begins = if stream.is_events() { Begins::OnceRecorded } else { Begins::WithFirstWord };

@@ -50,7 +50,9 @@ pub(crate) fn open(
     stream: GenerationStream,
 ) -> Result<PendingGeneration, ApiError> {
     let head = match stream {
-        GenerationStream::Raw(_) | GenerationStream::Object(..) => Head::Events,
+        GenerationStream::Raw(_)
+        | GenerationStream::Object(..)
+        | GenerationStream::Completion(_) => Head::Events,
         GenerationStream::Chat(_) => Head::Chat,
         GenerationStream::ObjectText(_) => Head::Text,
     };

@@ -25,6 +25,7 @@ use crate::api::{ApiError, ErrorCode};
 use crate::web::admission;
 use crate::web::compress;
 use crate::web::custom::payload;
+use crate::web::faces::openai;
 use crate::web::gate::is_upgrade;
 use crate::web::origin::Origins;
 use crate::web::peer::Peer;
@@ -86,8 +87,8 @@ async fn answer<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let as_problem = wants_problem(request.headers());
-    let mut headers = ResponseHeaders { id: request_id(request.headers()), cors: None, as_problem };
+    let form = RefusalForm::of(request.request());
+    let mut headers = ResponseHeaders { id: request_id(request.headers()), cors: None, form };
     if let Some(refusal) = admission::refusal_of(&request) {
         let mut response = headers.refusal(refusal.error_response());
         response.head_mut().set_connection_type(ConnectionType::Close);
@@ -161,13 +162,31 @@ struct ResponseHeaders {
     id: HeaderValue,
     /// Origin that may read the answer.
     cors: Option<HeaderValue>,
-    /// True if the client prefers refusals as `application/problem+json`.
-    as_problem: bool,
+    form: RefusalForm,
+}
+
+/// Form of a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RefusalForm {
+    Envelope,
+    /// `application/problem+json`, which the client prefers.
+    Problem,
+    /// That of OpenAI's API, on its routes.
+    OpenAi,
+}
+
+impl RefusalForm {
+    fn of(request: &HttpRequest) -> Self {
+        if openai::answers(request) {
+            return Self::OpenAi;
+        }
+        if wants_problem(request.headers()) { Self::Problem } else { Self::Envelope }
+    }
 }
 
 impl ResponseHeaders {
     fn add_to(self, headers: &mut HeaderMap) {
-        let Self { id, cors, as_problem: _ } = self;
+        let Self { id, cors, form: _ } = self;
         headers.insert(X_REQUEST_ID, id);
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         if let Some(origin) = cors {
@@ -179,12 +198,13 @@ impl ResponseHeaders {
 
     /// Completes an answer that may be a refusal, in the format that the client prefers.
     fn refusal(self, mut response: HttpResponse) -> HttpResponse {
-        let as_problem = self.as_problem;
+        let form = self.form;
         self.add_to(response.headers_mut());
         let refused = response.extensions_mut().remove::<Refused>();
-        match refused {
-            Some(refused) if as_problem => problem(response, &refused),
-            Some(_) | None => response,
+        match (refused, form) {
+            (Some(refused), RefusalForm::Problem) => problem(response, &refused),
+            (Some(refused), RefusalForm::OpenAi) => openai::refusal(response, &refused),
+            (Some(_), RefusalForm::Envelope) | (None, _) => response,
         }
     }
 }
@@ -281,7 +301,7 @@ fn paced(response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
         let id = head.headers().get(X_REQUEST_ID).cloned();
         let id = id.unwrap_or_else(request_ids::next);
         let cors = head.headers().get(ACCESS_CONTROL_ALLOW_ORIGIN).cloned();
-        let headers = ResponseHeaders { id, cors, as_problem: wants_problem(request.headers()) };
+        let headers = ResponseHeaders { id, cors, form: RefusalForm::of(&request) };
         headers.refusal(settings.answers.refusal(settings.requests()).error_response())
     });
     ServiceResponse::new(request, response)

@@ -133,7 +133,8 @@ impl ResponseError for ApiError {
         if let Some(id) = self.generation_id() {
             insert_text(&mut response, X_GENERATION_ID, id);
         }
-        let refused = Refused { code: self.code(), detail: text, details };
+        let place = self.place().map(str::to_owned);
+        let refused = Refused { code: self.code(), detail: text, details, place };
         response.extensions_mut().insert(refused);
         response
     }
@@ -163,24 +164,36 @@ fn add_headers(headers: &mut HeaderMap, refusal: &ApiError) {
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) code: ErrorCode,
-    detail: String,
+    pub(crate) detail: String,
     details: Option<RefusalDetails>,
+    /// Path of what is wrong in the body.
+    pub(crate) place: Option<String>,
 }
 
 /// Rewrites a refusal in the format of RFC 9457. Its headers must be complete already.
-pub(crate) fn problem(mut response: HttpResponse, refused: &Refused) -> HttpResponse {
+pub(crate) fn problem(response: HttpResponse, refused: &Refused) -> HttpResponse {
     let headers = response.headers();
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let problem = ProblemView::of(refused.code, response.status().as_u16(), &refused.detail);
     let problem = problem.about(text(X_REQUEST_ID), text(X_EXECUTION_ID), text(X_GENERATION_ID));
     let problem = problem.detailed(refused.details.as_ref());
-    match serde_json::to_vec(&problem) {
+    let body = serde_json::to_vec(&problem);
+    rewritten(response, PROBLEM, body)
+}
+
+/// Replaces the body of a refusal by another form of it.
+pub(crate) fn rewritten(
+    mut response: HttpResponse,
+    media_type: &'static str,
+    body: serde_json::Result<Vec<u8>>,
+) -> HttpResponse {
+    match body {
         Ok(bytes) => {
-            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM));
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
             response.set_body(BoxBody::new(bytes))
         }
         Err(error) => {
-            log::error!("cannot serialize a problem: {error}");
+            log::error!("cannot serialize a refusal: {error}");
             response
         }
     }

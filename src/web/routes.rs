@@ -10,6 +10,7 @@ use crate::api::catalogue::{Catalogue, Method, Route, RouteName};
 use crate::telemetry::metrics::UNMATCHED;
 use crate::web::custom;
 use crate::web::custom::handler::CustomHandler;
+use crate::web::faces::openai;
 use crate::web::gate::{Gatekeeper, guard};
 use crate::web::request_metrics::{self, RouteMeter};
 use crate::web::settings::WebConfig;
@@ -161,6 +162,9 @@ fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
         RouteName::ShowAskLink => route.to(inbox::links::show),
         RouteName::AnswerAskLink => route.to(inbox::links::answer),
         RouteName::ShowHistory => route.to(history::page),
+        RouteName::ListModels => route.to(openai::models),
+        RouteName::DescribeModel => route.to(openai::model),
+        RouteName::CompleteChat => route.to(openai::complete),
         RouteName::ListTools => route.to(tools::list),
         RouteName::ExecuteTool => route.to(tools::execute),
         RouteName::ListConversations => route.to(memory::list),

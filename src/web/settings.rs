@@ -6,6 +6,7 @@ use std::time::Duration;
 use actix_web::HttpRequest;
 
 use crate::api::ApiError;
+use crate::api::faces::openai::OpenAiFace;
 use crate::api::inbox::Links;
 use crate::api::observability::Storage;
 use crate::maintenance::Maintenance;
@@ -64,6 +65,8 @@ pub(crate) struct WebConfig {
     pub environment: &'static str,
     /// Routes, their access rules, and handlers of added routes.
     pub binding: Binding,
+    /// Settings of the routes for clients of OpenAI; `None` without them.
+    pub openai: Option<Arc<OpenAiFace>>,
     /// Storage of traces and logs.
     pub storage: Storage,
     /// Settings of the console.
@@ -91,6 +94,8 @@ pub(crate) struct Settings {
     pub(crate) config: WebConfig,
     pub(crate) origins: Origins,
     pub(crate) shutdown: Shutdown,
+    /// Start of the server, in seconds since 1970.
+    pub(crate) started_s: i64,
     pub(crate) admission: Admission,
     /// Bytes queued for streams and WebSockets.
     pub(crate) backlog: Backlog,
@@ -112,7 +117,8 @@ impl Settings {
         let backlog = Backlog::new(Subject::Streams, others, streams);
         let answers = Backlog::new(Subject::Answers, half, answers);
         let bodies = Backlog::new(Subject::Bodies, config.requests_bytes_max, bodies);
-        Self { config, origins, shutdown, admission, backlog, answers, bodies }
+        let started_s = chrono::Utc::now().timestamp();
+        Self { config, origins, shutdown, started_s, admission, backlog, answers, bodies }
     }
 
     /// Returns the limits of the queue of one subscriber.

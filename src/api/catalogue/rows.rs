@@ -5,6 +5,7 @@ mod documentation;
 mod inbox;
 mod memory;
 mod observability;
+mod openai;
 mod system;
 mod tools;
 mod workflows;
@@ -22,6 +23,7 @@ pub static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
         (Tag::Inbox, inbox::ROWS),
         (Tag::Documentation, documentation::ROWS),
         (Tag::System, system::ROWS),
+        (Tag::OpenAi, openai::ROWS),
         (Tag::Tools, tools::ROWS),
         (Tag::Memory, memory::ROWS),
         (Tag::Observability, observability::ROWS),

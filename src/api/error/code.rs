@@ -85,6 +85,10 @@ codes! {
             "Invalid request body",
             "The body is JSON of the wrong shape.",
             "The text names the path in the body and the expected value.";
+        ParameterUnsupported "unsupported_parameter" 400:
+            "Unsupported parameter",
+            "A member of the body asks for what the server does not do.",
+            "The text names the member. Leave it out, or follow the hint.";
         BodyTooSlow "body_too_slow" 408:
             "Body too slow",
             "The body was not complete within `server.body_timeout`.",
@@ -245,6 +249,10 @@ codes! {
             "Ask for another link (`POST /inbox/:askId/link`).";
     }
     "Agents and generations" {
+        ModelNotFound "model_not_found" 404:
+            "Model not found",
+            "No agent or workflow that OpenAI's clients may use has this name.",
+            "`GET /v1/models` lists them; `[faces.openai]` chooses them.";
         AgentNotFound "agent_not_found" 404:
             "Agent not found",
             "No agent has this id.",

@@ -20,6 +20,8 @@ pub(super) struct Described {
     pub(super) refusals: Vec<ApiError>,
     /// True if refusals are pages as well.
     pub(super) has_pages: bool,
+    /// Response in place of refusals in the envelope.
+    pub(super) failure: Option<Value>,
 }
 
 impl Described {
@@ -33,6 +35,7 @@ impl Described {
             answers: Vec::new(),
             refusals: vec![ApiError::HostNotAllowed, ApiError::Internal],
             has_pages: false,
+            failure: None,
         }
     }
 
@@ -73,6 +76,11 @@ impl Described {
     pub(super) fn answering(mut self, status: u16, response: Value) -> Self {
         self.answers.push((status.to_string(), response));
         self
+    }
+
+    /// Sets the response of all refusals, which have the shape of another protocol.
+    pub(super) fn failing_as(self, response: Value) -> Self {
+        Self { failure: Some(response), ..self }
     }
 
     /// Adds the response for all other statuses.

@@ -5,7 +5,8 @@ use greenroom_actors::registry::Registry;
 use super::components::Components;
 use super::described::Described;
 use super::{
-    agents, bulk, configured, inbox, memory, observability, outcomes, system, tools, workflows,
+    agents, bulk, configured, inbox, memory, observability, openai, outcomes, system, tools,
+    workflows,
 };
 use crate::api::catalogue::{Route, RouteName};
 
@@ -55,6 +56,9 @@ pub(super) fn describe(row: &Route, registry: &Registry, components: &mut Compon
         RouteName::ShowHistory => agents::history(registry, components),
         RouteName::ListTools => tools::list(components),
         RouteName::ExecuteTool => tools::execute(components),
+        RouteName::ListModels => openai::models(components),
+        RouteName::DescribeModel => openai::model(components),
+        RouteName::CompleteChat => openai::complete(components),
         RouteName::ListConversations => memory::list(registry, components),
         RouteName::CreateConversation => memory::create(registry, components),
         RouteName::DescribeConversation => memory::describe(registry, components),

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::api::wire::object_stream::ObjectFrames;
 use crate::api::wire::object_text::{CutShort, ObjectText};
+use crate::api::wire::openai::CompletionChunks;
 use crate::api::wire::pending_ask::ApprovalForm;
 use crate::api::wire::raw_stream::raw_event;
 use crate::api::wire::ui_stream::{DONE, refusal_chunk, ui_chunk};
@@ -22,6 +23,8 @@ pub enum GenerationStream {
     Object(Numbered, Box<ObjectFrames>),
     /// Only the JSON of an object, as text.
     ObjectText(Box<ObjectText>),
+    /// Chunks of a completion for clients of OpenAI.
+    Completion(Box<CompletionChunks>),
 }
 
 /// Numbers events from 1.
@@ -49,7 +52,7 @@ impl GenerationStream {
     /// Returns true for server-sent events, false for plain text.
     pub fn is_events(&self) -> bool {
         match self {
-            Self::Raw(_) | Self::Chat(_) | Self::Object(..) => true,
+            Self::Raw(_) | Self::Chat(_) | Self::Object(..) | Self::Completion(_) => true,
             Self::ObjectText(_) => false,
         }
     }
@@ -78,6 +81,7 @@ impl GenerationStream {
                 }
             }
             Self::ObjectText(text) => return text.write(event, out),
+            Self::Completion(chunks) => chunks.write(event, out),
         }
         Ok(())
     }
@@ -92,7 +96,7 @@ impl Numbered {
     }
 }
 
-fn write_data(data: &impl Serialize, out: &mut Vec<u8>) {
+pub(super) fn write_data(data: &impl Serialize, out: &mut Vec<u8>) {
     out.extend_from_slice(b"data: ");
     // Cannot fail: the values came from JSON.
     let written = serde_json::to_writer(&mut *out, data);

@@ -1,0 +1,3 @@
+//! Handlers of the doors for clients that speak other protocols.
+
+pub(crate) mod openai;
