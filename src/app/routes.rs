@@ -217,6 +217,20 @@ mod tests {
     }
 
     #[test]
+    fn a_closed_face_leaves_its_paths_to_others() {
+        let mut routes = Routes::default();
+        routes.post("/v1/chat/completions", || async { "mine" });
+        routes.get("/v1/:anything", || async { "mine" });
+        assert!(assemble(&Config::default(), &routes).is_ok());
+        let open = Config::parse("[faces.openai]\n", "c.toml").unwrap();
+        let problems = assemble(&open, &routes).unwrap_err();
+        let text = "POST /v1/chat/completions would be answered by POST /v1/chat/completions";
+        assert!(problems[0].to_string().contains(text), "{problems:?}");
+        let closed = assemble(&Config::default(), &Routes::default()).unwrap();
+        assert!(closed.catalogue.of_path("/v1/models").is_none());
+    }
+
+    #[test]
     fn a_configured_route_takes_its_row_from_the_built_in_route() {
         let text = "[[routes]]\npath = \"/a\"\nworkflow = \"w\"\nanswer = \"stream\"\n\
                     [[routes]]\npath = \"/b\"\nagent = \"a\"\nsummary = \"Asks\"\n\
@@ -225,7 +239,8 @@ mod tests {
                     [workflows.w]\nsteps = [{ id = \"a\", map = 1 }]\n";
         let config = Config::parse(text, "c.toml").unwrap();
         let assembled = assemble(&config, &Routes::default()).unwrap();
-        let rows = &assembled.catalogue.rows()[ROUTES.len()..];
+        let rows = assembled.catalogue.rows().iter();
+        let rows: Vec<_> = rows.filter(|row| row.tag == Tag::Custom).collect();
         let shown = |row: &Route| (row.to_string(), row.answer, row.class, row.summary.to_string());
         let expected = [
             ("POST /a", Answer::Events, Class::Run, "Run a workflow and stream its events (w)"),
@@ -235,7 +250,7 @@ mod tests {
         let expected = expected.map(|(route, answer, class, summary)| {
             (route.to_owned(), answer, class, summary.to_owned())
         });
-        assert_eq!(rows.iter().map(shown).collect::<Vec<_>>(), expected);
+        assert_eq!(rows.iter().copied().map(shown).collect::<Vec<_>>(), expected);
         assert_eq!((assembled.custom.len(), rows[0].access), (3, Access::Protected));
     }
 }

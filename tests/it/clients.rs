@@ -1,4 +1,4 @@
-//! The AI SDK's own clients, in Node.js and in a browser, against the real program. They are in
+//! The AI SDK's own clients and OpenAI's, in Node.js and in a browser, against the real program. They are in
 //! `tests/clients`; `npm ci` there installs what they need.
 
 use std::path::{Path, PathBuf};
@@ -8,29 +8,35 @@ use crate::program::{Programs as _, browser};
 use support::server::{Home, Server};
 
 const CONFIG: &str = include_str!("../clients/server.toml");
+const OPENAI_CONFIG: &str = include_str!("../clients/openai/server.toml");
 /// The oldest Node.js that the packages run on.
 const NODE_MAJOR_MIN: u32 = 20;
 
 #[test]
 fn the_ai_sdks_clients_work_unchanged() {
-    run("the AI SDK's clients", "", &[]);
+    run("the AI SDK's clients", "", CONFIG, &[]);
+}
+
+#[test]
+fn clients_of_openai_work_unchanged() {
+    run("clients of OpenAI", "openai", OPENAI_CONFIG, &[]);
 }
 
 #[test]
 fn chats_and_links_work_in_a_browser() {
     let subject = "chats and links in a browser";
     let Some(program) = browser(subject) else { return };
-    run(subject, "browser", &[("GREENROOM_BROWSER", &path_of(program))]);
+    run(subject, "browser", CONFIG, &[("GREENROOM_BROWSER", &path_of(program))]);
 }
 
 /// Runs the tests of a folder in `tests/clients` against a server.
-fn run(subject: &str, folder: &str, variables: &[(&str, &Path)]) {
+fn run(subject: &str, folder: &str, config: &str, variables: &[(&str, &Path)]) {
     let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
     if let Some(missing) = missing(&clients) {
         support::not_tested(subject, &missing);
         return;
     }
-    let home = Home::new(CONFIG);
+    let home = Home::new(config);
     let mut command = home.greenroom(&[]);
     command.env("TEST_INBOX_KEY", "0123456789abcdef0123456789abcdef");
     let server = Server::start(command);

@@ -252,7 +252,7 @@ codes! {
         ModelNotFound "model_not_found" 404:
             "Model not found",
             "No agent or workflow that OpenAI's clients may use has this name.",
-            "`GET /v1/models` lists them; `[faces.openai]` chooses them.";
+            "`/v1/models` lists them; `[faces.openai]` chooses them.";
         AgentNotFound "agent_not_found" 404:
             "Agent not found",
             "No agent has this id.",

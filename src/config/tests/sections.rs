@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::problems_of;
 use crate::adapters::mock::{MockAction, MockConfig, MockRule};
+use crate::api::faces::openai::OpenAiFace;
 use crate::config::{Config, Durability, ModelConfig, Names, StoreUrl};
 use crate::telemetry::redact::Redactor;
 
@@ -245,4 +246,31 @@ fn a_rule_that_calls_an_unknown_tool_is_a_warning() {
     let registered = Names { agents: ["c".to_owned()].into(), ..Names::default() };
     let config = Config::parse(rules, "c.toml").unwrap();
     assert_eq!(config.check_rules(&registered), [], "agents in Rust may have any");
+}
+
+#[test]
+fn faces_are_closed_until_they_are_written() {
+    let base = "[models.m]\nprovider = \"mock\"\n[agents.a]\nmodel = \"m\"\n";
+    let openai = |text: &str| {
+        let config = Config::parse(&format!("{base}{text}"), "c.toml").unwrap();
+        config.faces.openai
+    };
+    assert_eq!(openai(""), None);
+    assert_eq!(openai("[faces.openai]\n"), Some(OpenAiFace::default()));
+    let text = "[faces.openai]\nagents = [\"a\"]\nworkflows = \"*\"\ntools_max = 0\n";
+    let face = openai(text).unwrap();
+    assert_eq!((face.agents.has("a"), face.agents.has("b")), (true, false));
+    assert_eq!((face.workflows.has("w"), face.tools_max), (true, 0));
+    let refused = [
+        ("agents = \"a\"", "agents: must be \"*\" or an array of ids of agents"),
+        ("agents = [\"b\"]", "agents[0]: agent b is not configured"),
+        ("workflows = [\"w\"]", "workflows[0]: workflow w is not configured"),
+        ("tools_max = 1001", "tools_max: must be from 0 to 1000"),
+        ("model = \"m\"", "model: unknown key"),
+    ];
+    for (line, what) in refused {
+        let problems = problems_of(&format!("{base}[faces.openai]\n{line}\n"));
+        let is_found = problems.iter().any(|problem| problem.contains(what));
+        assert!(is_found, "{line}: {problems:?}");
+    }
 }
