@@ -29,6 +29,7 @@ mod logs;
 mod malformed_requests;
 mod memory;
 mod memory_search;
+mod openai;
 mod orders;
 mod origins;
 mod ownership;

@@ -41,7 +41,7 @@ pub(super) fn describe(registry: &Registry, components: &mut Components) -> Desc
 }
 
 /// Returns all failures of a generation before its first output.
-fn failures(product: Product) -> Vec<ApiError> {
+pub(super) fn failures(product: Product) -> Vec<ApiError> {
     let failed = |message: &str, cause| ApiError::GenerationFailed {
         id: Some("018f".into()),
         product,

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
+use super::described::RefusalForm;
 use super::embed::embedded;
 use super::operation::{API_KEY, BEARER};
-use super::{bodies, frames, parts};
+use super::{bodies, frames, openai, parts};
 use crate::api::error::{ApiError, ErrorCode};
 use crate::api::wire::problem::{ProblemView, RefusalDetails};
 
@@ -80,11 +81,15 @@ impl Components {
         &mut self,
         status: u16,
         refusals: &[&ApiError],
-        has_pages: bool,
+        form: RefusalForm,
     ) -> Value {
         let mut response = refusal(refusals);
-        if has_pages {
-            response["content"]["text/html"] = json!({ "schema": { "type": "string" } });
+        match form {
+            RefusalForm::Envelope => {}
+            RefusalForm::Pages => {
+                response["content"]["text/html"] = json!({ "schema": { "type": "string" } });
+            }
+            RefusalForm::OpenAi => response["content"] = openai::failures(refusals, self),
         }
         for refusal in refusals {
             let code = refusal.code().as_str();

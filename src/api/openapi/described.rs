@@ -7,6 +7,16 @@ use serde_json::Value;
 use super::parts;
 use crate::api::error::{ApiError, Shortage};
 
+/// Form of the refusals of a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RefusalForm {
+    Envelope,
+    /// In the envelope, and as pages.
+    Pages,
+    /// That of OpenAI's API.
+    OpenAi,
+}
+
 /// Description of a route, beside its row of the catalogue.
 #[derive(Debug, Clone)]
 pub(super) struct Described {
@@ -18,10 +28,7 @@ pub(super) struct Described {
     pub(super) answers: Vec<(String, Value)>,
     /// Examples of all refusals.
     pub(super) refusals: Vec<ApiError>,
-    /// True if refusals are pages as well.
-    pub(super) has_pages: bool,
-    /// Response in place of refusals in the envelope.
-    pub(super) failure: Option<Value>,
+    pub(super) refusal_form: RefusalForm,
 }
 
 impl Described {
@@ -34,8 +41,7 @@ impl Described {
             body: None,
             answers: Vec::new(),
             refusals: vec![ApiError::HostNotAllowed, ApiError::Internal],
-            has_pages: false,
-            failure: None,
+            refusal_form: RefusalForm::Envelope,
         }
     }
 
@@ -76,11 +82,6 @@ impl Described {
     pub(super) fn answering(mut self, status: u16, response: Value) -> Self {
         self.answers.push((status.to_string(), response));
         self
-    }
-
-    /// Sets the response of all refusals, which have the shape of another protocol.
-    pub(super) fn failing_as(self, response: Value) -> Self {
-        Self { failure: Some(response), ..self }
     }
 
     /// Adds the response for all other statuses.

@@ -5,7 +5,7 @@ use greenroom_actors::ports::store::AskKind;
 use serde_json::{Value, json};
 
 use super::components::Components;
-use super::described::Described;
+use super::described::{Described, RefusalForm};
 use super::parts;
 use crate::api::error::{ApiError, AskRefusal};
 use crate::api::wire::inbox::{
@@ -197,7 +197,7 @@ pub(super) fn answer_link() -> Described {
 /// Describes a page of a link.
 fn of_link(operation_id: &'static str) -> Described {
     let at = Timestamp(1_790_000_000_000);
-    Described { has_pages: true, ..Described::new(operation_id) }
+    Described { refusal_form: RefusalForm::Pages, ..Described::new(operation_id) }
         .with([parts::path("token", "Token of the link", parts::name())])
         .answering(200, parts::text_answer("A page", "text/html"))
         .refusing([not_found()])

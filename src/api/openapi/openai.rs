@@ -1,31 +1,48 @@
 //! Routes for clients of OpenAI. Their answers and refusals have OpenAI's shapes.
 
-use serde_json::{Value, json};
+use greenroom_actors::domain::ids::ExecutionId;
+use serde_json::{Map, Value, json};
 
 use super::components::Components;
-use super::described::Described;
-use super::parts;
+use super::described::{Described, RefusalForm};
+use super::{agents, parts};
+use crate::api::error::{ApiError, Product};
 use crate::api::wire::openai::{
     ChunkView, CompletionBody, CompletionView, FailureView, ModelView, ModelsView,
 };
 use crate::api::wire::ui_stream::DONE;
 
-fn described(operation_id: &'static str, components: &mut Components) -> Described {
-    let failure = components.answer::<FailureView<'_>>();
-    let content = json!({ "application/json": { "schema": failure } });
-    Described::new(operation_id).failing_as(parts::response("A refusal", content, &[]))
+fn described(operation_id: &'static str) -> Described {
+    Described { refusal_form: RefusalForm::OpenAi, ..Described::new(operation_id) }
+}
+
+/// Returns the content of refusals in OpenAI's form, with an example of each.
+pub(super) fn failures(refusals: &[&ApiError], components: &mut Components) -> Value {
+    let schema = components.answer::<FailureView<'_>>();
+    let example = |refusal: &&ApiError| {
+        let text = refusal.to_string();
+        let view = FailureView::of(refusal.code(), &text, refusal.place());
+        (refusal.code().to_string(), json!({ "value": view }))
+    };
+    let examples: Map<_, _> = refusals.iter().map(example).collect();
+    json!({ "application/json": { "schema": schema, "examples": examples } })
+}
+
+fn not_found() -> ApiError {
+    ApiError::ModelNotFound("assistant".to_owned().into())
 }
 
 pub(super) fn models(components: &mut Components) -> Described {
     let data = components.answer::<ModelsView>();
-    described("listModels", components).answering(200, bare("The models", &data))
+    described("listModels").answering(200, bare("The models", &data))
 }
 
 pub(super) fn model(components: &mut Components) -> Described {
     let data = components.answer::<ModelView>();
-    described("describeModel", components)
+    described("describeModel")
         .with([parts::path(parts::TAIL, "Name of the model", json!({ "type": "string" }))])
         .answering(200, bare("The model", &data))
+        .refusing([not_found()])
 }
 
 pub(super) fn complete(components: &mut Components) -> Described {
@@ -36,10 +53,15 @@ pub(super) fn complete(components: &mut Components) -> Described {
         "model": "assistant", "messages": [{ "role": "user", "content": "hello" }],
     });
     let mut content = json!({ "application/json": { "schema": data } });
-    content["text/event-stream"] =
-        parts::events(json!({ "anyOf": [chunk, { "const": DONE }] }), &Value::Null);
-    let answer = parts::response("The completion", content, &parts::ABOUT_GENERATION);
-    described("completeChat", components)
+    let example_chunk = json!({ "id": "chatcmpl-018f", "object": "chat.completion.chunk" });
+    content["text/event-stream"] = parts::events(chunk, &example_chunk);
+    let data = &mut content["text/event-stream"]["schema"]["properties"]["data"];
+    *data = json!({ "anyOf": [data.take(), { "const": DONE }] });
+    let answer = parts::response("The completion, or with `stream` its chunks", content, &[]);
+    let failed =
+        ApiError::ExecutionFailed { id: ExecutionId::trusted("018f"), step_id: None, path: None };
+    let failed = parts::response("The workflow failed", failures(&[&failed], components), &[]);
+    described("completeChat")
         .about(
             "`model` is the id of an agent, or `workflow/` and the id of a workflow, which gets the \
              last message as its input. Calls of tools in the request end the answer; the agent's own \
@@ -48,6 +70,12 @@ pub(super) fn complete(components: &mut Components) -> Described {
         )
         .with_body(body, true, example)
         .answering(200, answer)
+        .answering(422, failed)
+        .refusing([not_found(), ApiError::unsupported("n", "one answer is given")])
+        .refusing(agents::failures(Product::Text))
+        .refusing([ApiError::KeyReused])
+        .using_runtime()
+        .using_memory()
 }
 
 fn bare(about: &str, schema: &Value) -> Value {

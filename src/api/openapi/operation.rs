@@ -127,10 +127,7 @@ fn responses(
         responses.insert(status.clone(), response.clone());
     }
     for (status, refusals) in by_status {
-        let response = match &described.failure {
-            Some(failure) => failure.clone(),
-            None => components.refusal(status, &refusals, described.has_pages),
-        };
+        let response = components.refusal(status, &refusals, described.refusal_form);
         // A route may describe the status itself.
         responses.entry(status.to_string()).or_insert(response);
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
@@ -22,7 +23,7 @@ use crate::api::wire::openai::{
     CompletionBody, CompletionChunks, CompletionHead, CompletionView, FailureView, ModelView,
     ModelsView, Subject,
 };
-use crate::api::{ApiError, agents, json, workflows};
+use crate::api::{ApiError, ErrorCode, agents, json, workflows};
 use crate::web::agents::follow;
 use crate::web::body::Body;
 use crate::web::call::{Answer, Call};
@@ -112,6 +113,10 @@ pub(crate) fn answers(request: &HttpRequest) -> bool {
 /// Rewrites a refusal in OpenAI's form. Its headers must be complete already. Clients repeat failed
 /// requests by themselves, which they must not where work has begun.
 pub(crate) fn refusal(mut response: HttpResponse, refused: &Refused) -> HttpResponse {
+    if refused.code == ErrorCode::ExecutionFailed {
+        // clients that do not know the header repeat what fails with 5xx
+        *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+    }
     let headers = response.headers_mut();
     let has_begun = headers.contains_key(respond::X_EXECUTION_ID)
         || headers.contains_key(respond::X_GENERATION_ID);

@@ -11,7 +11,10 @@ use serde_json::{Value, json};
 
 use super::site::Site;
 use support::client::Reply;
-use walks::{walk_agents, walk_asks, walk_memory, walk_observability, walk_system, walk_workflows};
+use walks::{
+    walk_agents, walk_asks, walk_memory, walk_observability, walk_openai, walk_system,
+    walk_workflows,
+};
 
 const TOOLS: &str = r#"
 [updates]
@@ -52,7 +55,7 @@ struct Documented {
 
 impl Documented {
     fn start() -> Self {
-        Self::with(TOOLS)
+        Self::with(&format!("[faces.openai]\nworkflows = \"*\"\n{TOOLS}"))
     }
 
     fn with(config: &str) -> Self {
@@ -160,6 +163,7 @@ fn every_answer_matches_the_document() {
     let documented = Documented::start();
     walk_workflows(&documented);
     walk_agents(&documented);
+    walk_openai(&documented);
     walk_memory(&documented);
     walk_observability(&documented);
     walk_system(&documented);

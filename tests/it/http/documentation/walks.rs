@@ -37,6 +37,35 @@ pub(super) fn walk_workflows(documented: &Documented) {
     walk_moves(documented);
 }
 
+/// Calls agents and workflows as clients of OpenAI do.
+pub(super) fn walk_openai(documented: &Documented) {
+    documented.get("/v1/models", "/v1/models");
+    documented.get("/v1/models/{tail}", "/v1/models/workflow/add");
+    assert_eq!(documented.get("/v1/models/{tail}", "/v1/models/none").status, 404);
+    let place = "/v1/chat/completions";
+    let complete = |model: &str, content: &str, stream: bool| {
+        let messages = json!([{ "role": "user", "content": content }]);
+        let body = json!({ "model": model, "messages": messages, "stream": stream,
+            "stream_options": { "include_usage": true } });
+        documented.post(place, place, &body).status
+    };
+    documented.post(place, place, &documented.example(place));
+    let rows = [
+        ("assistant", "hello", 200),
+        ("workflow/add", "{\"n\":1}", 200),
+        ("workflow/approval", "{\"who\":\"Ada\"}", 200),
+    ];
+    for (model, content, status) in rows {
+        for stream in [false, true] {
+            assert_eq!(complete(model, content, stream), status, "{model}");
+        }
+    }
+    assert_eq!(complete("workflow/failing", "hello", false), 422);
+    assert_eq!(complete("none", "hello", false), 404);
+    let refused = json!({ "model": "assistant", "messages": [], "n": 2 });
+    assert_eq!(documented.post(place, place, &refused).status, 400);
+}
+
 /// Lists and answers what waits for people.
 fn walk_inbox(documented: &Documented) {
     let (one, answer) = ("/inbox/{askId}", "/inbox/{askId}/answer");

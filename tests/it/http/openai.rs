@@ -1,0 +1,112 @@
+//! Routes for clients of OpenAI: who may use which model, and what survives a kill.
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::site::Site;
+use support::client::Reply;
+
+const OPEN: &str = "[faces.openai]\nworkflows = [\"add\", \"approval\"]\n";
+
+/// Starts a site with the users `ann` of the staff and `eve`, the only one who may call the agent.
+fn guarded() -> Site {
+    let mut config = format!(
+        "{OPEN}[[auth.rules]]\nroute = \"POST /agents/assistant/text\"\nroles = [\"admin\"]\n"
+    );
+    for (name, role) in [("ann", "staff"), ("eve", "admin")] {
+        let digest = Sha256::digest(key(name));
+        let hash: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        config += &format!(
+            "[[auth.api_keys]]\nid = \"{name}\"\nhash = \"sha256:{hash}\"\n\
+             user = {{ roles = [\"{role}\"] }}\n"
+        );
+    }
+    Site::with(&config)
+}
+
+fn key(name: &str) -> String {
+    format!("the long and random key of {name}")
+}
+
+/// Sends a request with the key of a user in the place where OpenAI's clients have it.
+fn send(site: &Site, who: Option<&str>, (method, path): (&str, &str), body: &Value) -> Reply {
+    let bearer = who.map(|who| format!("Bearer {}", key(who)));
+    let mut headers = vec![("content-type", "application/json")];
+    headers.extend(bearer.as_deref().map(|bearer| ("authorization", bearer)));
+    let body = (method == "POST").then(|| body.to_string());
+    site.send(method, path, &headers, body.as_deref().map(str::as_bytes))
+}
+
+fn complete(site: &Site, who: Option<&str>, model: &str, content: &str) -> Reply {
+    let body = json!({ "model": model, "messages": [{ "role": "user", "content": content }] });
+    send(site, who, ("POST", "/v1/chat/completions"), &body)
+}
+
+fn models(site: &Site, who: &str) -> Vec<String> {
+    let reply = send(site, Some(who), ("GET", "/v1/models"), &Value::Null).json();
+    let models = reply["data"].as_array().unwrap().iter();
+    models.map(|model| model["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn callers_see_and_use_the_models_that_their_roles_may_call() {
+    let site = guarded();
+    let workflows = ["workflow/add", "workflow/approval"];
+    assert_eq!(models(&site, "ann"), workflows);
+    assert_eq!(models(&site, "eve"), [&["assistant"][..], &workflows].concat());
+
+    let rows = [
+        (None, "assistant", 401, Some("invalid_api_key")),
+        (Some("stranger"), "assistant", 401, Some("invalid_api_key")),
+        (Some("ann"), "assistant", 403, Some("role_missing")),
+        (Some("eve"), "assistant", 200, None),
+        (Some("ann"), "workflow/add", 200, None),
+    ];
+    for (who, model, status, code) in rows {
+        let reply = complete(&site, who, model, "{\"n\":1}");
+        let shown = reply.json();
+        assert_eq!((reply.status, shown["error"]["code"].as_str()), (status, code), "{shown}");
+    }
+    let reply = send(&site, Some("ann"), ("GET", "/v1/models/assistant"), &Value::Null);
+    assert_eq!((reply.status, reply.json()["error"]["code"].as_str()), (403, Some("role_missing")));
+}
+
+#[test]
+fn a_workflow_that_waits_is_there_after_a_kill() {
+    let site = Site::with(OPEN);
+    let reply = complete(&site, None, "workflow/approval", "{\"who\":\"ann\"}").json();
+    assert_eq!(reply["choices"][0]["message"]["content"], "Waiting: ann asks");
+    let ask = reply["greenroom"]["asks"][0]["askId"].as_str().unwrap().to_owned();
+    let site = site.after_a_kill();
+    let answer = json!({ "data": { "approved": true } });
+    let path = format!("/inbox/{ask}/answer");
+    assert_eq!(send(&site, None, ("POST", &path), &answer).status, 200);
+}
+
+#[test]
+fn a_repeated_start_with_a_key_gets_the_first_answer() {
+    let site = Site::with(OPEN);
+    let body = json!({
+        "model": "workflow/add", "messages": [{ "role": "user", "content": "{\"n\":1}" }],
+    });
+    let ask = |body: &Value| {
+        let headers = [("content-type", "application/json"), ("idempotency-key", "k-1")];
+        let body = body.to_string();
+        site.send("POST", "/v1/chat/completions", &headers, Some(body.as_bytes()))
+    };
+    let ids = [ask(&body), ask(&body)].map(|reply| reply.json()["id"].clone());
+    assert_eq!(ids[0], ids[1]);
+    let mut other = body;
+    other["messages"][0]["content"] = json!("{\"n\":2}");
+    let refused = ask(&other);
+    assert_eq!(refused.json()["error"]["code"], "idempotency_key_reused");
+}
+
+#[test]
+fn the_routes_are_closed_until_they_are_configured() {
+    let site = Site::with("");
+    let reply = complete(&site, None, "assistant", "hello");
+    assert_eq!((reply.status, reply.header("x-error-code")), (404, Some("not_found")));
+    let document = site.send("GET", "/doc", &[], None).json();
+    assert!(document["paths"]["/v1/models"].is_null());
+}
