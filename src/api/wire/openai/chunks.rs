@@ -55,8 +55,8 @@ pub struct ChunkView<'a> {
     model: &'a str,
     /// One, or none beside the usage.
     choices: Vec<ChunkChoice<'a>>,
-    /// Only where `include_usage` is true; null before the last frame.
-    usage: Option<Option<CompletionUsage>>,
+    /// Only in the last frame, where `include_usage` is true.
+    usage: Option<CompletionUsage>,
     greenroom: Option<WaitingView<'a>>,
 }
 
@@ -254,7 +254,7 @@ impl CompletionChunks {
         write_data(&last, out);
         if self.has_usage {
             let mut usage_only = self.chunk(None);
-            usage_only.usage = Some(Some(usage.into()));
+            usage_only.usage = Some(usage.into());
             write_data(&usage_only, out);
         }
         self.end(out);
@@ -285,7 +285,7 @@ impl CompletionChunks {
             created: self.head.created_s,
             model: &self.head.model,
             choices: choice.into_iter().collect(),
-            usage: self.has_usage.then_some(None),
+            usage: None,
             greenroom: None,
         }
     }

@@ -6,11 +6,14 @@ use greenroom_actors::agent::PendingAsk;
 use greenroom_actors::agent::generation::Generation;
 use greenroom_actors::domain::message::ToolCall;
 use greenroom_actors::ports::model::{FinishReason, ToolSpec, Usage};
+use greenroom_actors::ports::store::AskKind;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
+use utoipa::openapi::Object as Schema;
 
-use crate::api::wire::pending_ask::PendingAskView;
+use crate::api::wire::Iso;
+use crate::api::wire::shape::one_of;
 
 /// What is known of a completion before its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,7 +117,32 @@ pub(super) struct WaitingView<'a> {
     status: &'static str,
     generation_id: Option<&'a str>,
     execution_id: Option<&'a str>,
-    asks: Vec<PendingAskView<'a>>,
+    asks: Vec<WaitingAsk<'a>>,
+}
+
+/// An ask, which the inbox shows whole.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ChatCompletionAsk)]
+#[serde(rename_all = "camelCase")]
+struct WaitingAsk<'a> {
+    ask_id: &'a str,
+    #[schema(schema_with = kinds)]
+    kind: &'static str,
+    /// Text for people.
+    reason: &'a str,
+    deadline: Option<Iso>,
+}
+
+fn kinds() -> Schema {
+    one_of([AskKind::Approval, AskKind::Input, AskKind::Step].map(AskKind::as_str))
+}
+
+impl<'a> WaitingAsk<'a> {
+    fn of(ask: &'a PendingAsk) -> Self {
+        let (kind, deadline) = (ask.kind.as_str(), ask.deadline.map(Iso));
+        Self { ask_id: &ask.ask_id, kind, reason: &ask.reason, deadline }
+    }
 }
 
 impl CompletionHead {
@@ -133,7 +161,7 @@ impl CompletionHead {
             Subject::Agent => (Some(id), None),
             Subject::Workflow => (None, Some(id)),
         };
-        let asks = PendingAskView::all(asks);
+        let asks = asks.iter().map(WaitingAsk::of).collect();
         let waiting = WaitingView { status: "suspended", generation_id, execution_id, asks };
         (!waiting.asks.is_empty()).then_some(waiting)
     }
