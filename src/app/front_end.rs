@@ -1,9 +1,12 @@
 //! Configuration of the front end, with what the environment and the machine decide.
 
+use std::sync::Arc;
+
+use crate::api::faces::mcp::{McpServer, Offer};
 use crate::api::inbox::Links;
 #[cfg(feature = "ui")]
 use crate::config::{Accent, ConsoleConfig, LoginUrl};
-use crate::config::{Config, ConfigProblem, LinkBase};
+use crate::config::{Config, ConfigProblem, LinkBase, McpFace};
 #[cfg(feature = "ui")]
 use crate::web::console::ConsoleSettings;
 use crate::web::settings::WebConfig;
@@ -13,7 +16,19 @@ use super::{capacity, web_config};
 /// Returns the configuration; that of the routes and of the running server is still missing.
 pub(super) fn prepare(config: &Config) -> Result<WebConfig, ConfigProblem> {
     let admission = capacity::prepare(&config.limits);
-    Ok(WebConfig { links: links(config)?, admission, ..web_config(config) })
+    let (links, mcp) = (links(config)?, mcp_servers(config)?);
+    Ok(WebConfig { links, mcp, admission, ..web_config(config) })
+}
+
+/// Returns the faces for clients of MCP, with their keys.
+fn mcp_servers(config: &Config) -> Result<Vec<Arc<McpServer>>, ConfigProblem> {
+    let server = |face: &McpFace| {
+        let key = face.key(|name| std::env::var(name).ok())?;
+        let McpFace { name, workflows, agents, has_resources, task_after, .. } = face.clone();
+        let offer = Offer { workflows, agents };
+        Ok(Arc::new(McpServer { name, offer, has_resources, task_after, key }))
+    };
+    config.faces.mcp.iter().map(server).collect()
 }
 
 /// Returns what makes and reads links to asks, if the configuration has a secret for them.

@@ -47,9 +47,13 @@ fn guarded(auth: &str) -> Site {
     guarded_with(auth, "", &[])
 }
 
+/// Doors for clients of other protocols, whose routes are not there without them.
+const FACES: &str = "[[faces.mcp]]\nworkflows = \"*\"\n\
+                     [[faces.mcp]]\nname = \"ops\"\nworkflows = \"*\"\n";
+
 /// Starts such a server with more tables and arguments.
 fn guarded_with(auth: &str, tables: &str, arguments: &[&str]) -> Site {
-    let home = Home::new(&format!("[auth]\n{auth}\n[auth.jwt]\n{tables}\n{CONFIG}"));
+    let home = Home::new(&format!("[auth]\n{auth}\n[auth.jwt]\n{tables}\n{CONFIG}\n{FACES}"));
     let mut command = home.greenroom(arguments);
     command.env("JWT_SECRET", SECRET);
     Site { home, server: Server::start(command) }
@@ -188,11 +192,13 @@ fn walk(site: &Site, needs_token: impl Fn(&Route) -> bool, needs_admin: bool) {
 }
 
 /// Routes that the specification and the contract protect by default.
-const PROTECTED: [&str; 25] = [
+const PROTECTED: [&str; 27] = [
     "POST /workflows/:id/execute",
     "POST /workflows/:id/stream",
     "POST /workflows/:id/executions/:executionId/cancel",
     "POST /workflows/:id/executions/:executionId/replay",
+    "POST /mcp",
+    "POST /mcp/:name/mcp",
     "POST /agents/:id/text",
     "POST /agents/:id/stream",
     "POST /agents/:id/chat",
