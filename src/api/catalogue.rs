@@ -116,6 +116,8 @@ pub enum RouteName {
     ExecuteTool,
     CallMcp,
     CallNamedMcp,
+    DescribeMcp,
+    DescribeNamedMcp,
     ListConversations,
     CreateConversation,
     DescribeConversation,

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::api::faces::mcp::{McpServer, Offer};
+use url::Url;
+
+use crate::api::faces::mcp::{McpServer, Offer, Protection, WELL_KNOWN};
 use crate::api::inbox::Links;
 #[cfg(feature = "ui")]
 use crate::config::{Accent, ConsoleConfig, LoginUrl};
@@ -24,9 +26,9 @@ pub(super) fn prepare(config: &Config) -> Result<WebConfig, ConfigProblem> {
 fn mcp_servers(config: &Config) -> Result<Vec<Arc<McpServer>>, ConfigProblem> {
     let server = |face: &McpFace| {
         let key = face.key(|name| std::env::var(name).ok())?;
-        let McpFace { name, workflows, agents, has_resources, task_after, .. } = face.clone();
-        let offer = Offer { workflows, agents };
-        Ok(Arc::new(McpServer { name, offer, has_resources, task_after, key }))
+        let McpFace { name, workflows, agents, has_resources, url, task_after, .. } = face.clone();
+        let (offer, protection) = (Offer { workflows, agents }, protection(config, url));
+        Ok(Arc::new(McpServer { name, offer, has_resources, task_after, protection, key }))
     };
     config.faces.mcp.iter().map(server).collect()
 }
@@ -36,6 +38,25 @@ fn links(config: &Config) -> Result<Option<Links>, ConfigProblem> {
     let key = config.inbox.link_key(|name| std::env::var(name).ok())?;
     let (base, ttl) = (config.inbox.base_url.clone(), config.inbox.link_ttl);
     Ok(key.zip(base).map(|(key, LinkBase(base_url))| Links { key, base_url, ttl }))
+}
+
+/// Returns where clients of a face get a token, if the configuration says that.
+fn protection(config: &Config, url: Option<Url>) -> Option<Protection> {
+    let issuers = issuers(config);
+    let url = url.filter(|_| !issuers.is_empty())?;
+    let mut metadata = url.clone();
+    metadata.set_path(&format!("{WELL_KNOWN}{}", url.path()));
+    Some(Protection { resource: url.into(), metadata: metadata.into(), issuers })
+}
+
+#[cfg(feature = "jwt")]
+fn issuers(config: &Config) -> Vec<String> {
+    config.auth.jwt.as_ref().map(|jwt| jwt.issuer.clone()).unwrap_or_default()
+}
+
+#[cfg(not(feature = "jwt"))]
+fn issuers(_: &Config) -> Vec<String> {
+    Vec::new()
 }
 
 /// Returns what the pages of the console show of the configuration.

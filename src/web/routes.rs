@@ -168,6 +168,7 @@ fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
         RouteName::ListTools => route.to(tools::list),
         RouteName::ExecuteTool => route.to(tools::execute),
         RouteName::CallMcp | RouteName::CallNamedMcp => route.to(faces::mcp::post),
+        RouteName::DescribeMcp | RouteName::DescribeNamedMcp => route.to(faces::mcp::describe),
         RouteName::ListConversations => route.to(memory::list),
         RouteName::CreateConversation => route.to(memory::create),
         RouteName::DescribeConversation => route.to(memory::describe),

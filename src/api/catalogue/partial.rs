@@ -32,8 +32,8 @@ impl Catalogue {
     #[must_use]
     pub fn with_mcp(mut self, has_unnamed: bool, has_named: bool) -> Self {
         self.rows.retain(|row| match row.name {
-            RouteName::CallMcp => has_unnamed,
-            RouteName::CallNamedMcp => has_named,
+            RouteName::CallMcp | RouteName::DescribeMcp => has_unnamed,
+            RouteName::CallNamedMcp | RouteName::DescribeNamedMcp => has_named,
             _ => true,
         });
         self

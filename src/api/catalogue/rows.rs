@@ -80,7 +80,7 @@ impl Route {
         self
     }
 
-    /// The address is the credential.
+    /// The address is the credential, or what it shows is for callers without one.
     pub(super) const fn link(mut self) -> Self {
         self.access = Access::Open;
         self

@@ -3,6 +3,7 @@
 mod answers;
 mod message;
 mod params;
+mod protection;
 mod question;
 mod resources;
 mod standing;
@@ -15,6 +16,7 @@ pub use self::answers::{Asked, Members, Task, answered, completed, discovered, f
 pub use self::answers::{initialized, input_required, listed, progress, suspended, task, task_now};
 pub use self::message::{Abilities, Headers, Message, Refusal, Request, code};
 pub use self::params::{CallParams, Response, Responses, ResumeArguments, agent_body, text};
+pub use self::protection::{Protection, WELL_KNOWN};
 pub use self::question::Question;
 pub use self::resources::{no_resource, resource, resource_of, resource_templates, resources};
 pub use self::standing::Standing;
@@ -33,6 +35,8 @@ pub struct McpServer {
     pub has_resources: bool,
     /// Time after which a call becomes a task, for clients that follow tasks.
     pub task_after: Duration,
+    /// `None` if clients are not informed where they get a token.
+    pub protection: Option<Protection>,
     /// Seals what clients keep for the server.
     pub key: SealKey,
 }

@@ -11,8 +11,42 @@ pub(super) fn call() -> Described {
 }
 
 pub(super) fn call_named() -> Described {
+    described("callNamedMcp").with([name()])
+}
+
+pub(super) fn describe() -> Described {
+    metadata("describeMcp")
+}
+
+pub(super) fn describe_named() -> Described {
+    metadata("describeNamedMcp").with([name()])
+}
+
+fn metadata(operation_id: &'static str) -> Described {
+    let texts = json!({ "type": "array", "items": { "type": "string" } });
+    let metadata = json!({
+        "type": "object",
+        "required": ["resource", "authorization_servers"],
+        "properties": {
+            "resource": { "type": "string" },
+            "authorization_servers": texts,
+            "bearer_methods_supported": texts,
+        },
+    });
+    let content = json!({ "application/json": { "schema": metadata } });
+    Described::new(operation_id)
+        .about("Metadata of a protected resource (RFC 9728), if the configuration has its address.")
+        .answering(200, parts::response("The metadata", content, &[]))
+        .refusing([not_found()])
+}
+
+fn not_found() -> ApiError {
+    ApiError::PathNotFound { method: "GET".to_owned(), path: "/mcp".to_owned() }
+}
+
+fn name() -> Value {
     let name = json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$" });
-    described("callNamedMcp").with([parts::path("name", "Name of the face", name)])
+    parts::path("name", "Name of the face", name)
 }
 
 /// Returns the content of refusals.
@@ -50,10 +84,7 @@ fn described(operation_id: &'static str) -> Described {
              Errors are those of JSON-RPC. A call that asks for progress is answered with events.",
         )
         .with_body(message, true, Value::Null)
-        .refusing([
-            ApiError::PathNotFound { method: "POST".to_owned(), path: "/mcp".to_owned() },
-            ApiError::AtCapacity(Shortage::ExecutionMemory),
-        ])
+        .refusing([not_found(), ApiError::AtCapacity(Shortage::ExecutionMemory)])
         .using_runtime()
         .answering(200, parts::response("The answer", answers, &[]))
         .answering(202, parts::response("A notification was taken", Value::Null, &[]))

@@ -61,6 +61,8 @@ pub(super) fn describe(row: &Route, registry: &Registry, components: &mut Compon
         RouteName::CompleteChat => openai::complete(components),
         RouteName::CallMcp => mcp::call(),
         RouteName::CallNamedMcp => mcp::call_named(),
+        RouteName::DescribeMcp => mcp::describe(),
+        RouteName::DescribeNamedMcp => mcp::describe_named(),
         RouteName::ListConversations => memory::list(registry, components),
         RouteName::CreateConversation => memory::create(registry, components),
         RouteName::DescribeConversation => memory::describe(registry, components),

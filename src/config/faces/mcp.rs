@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use url::Url;
+
 use super::{Offered, offered};
 use crate::auth::SealKey;
-use crate::config::entry::Entry;
+use crate::config::entry::{Entry, web_address};
 use crate::config::inbox::LinkSecret;
 use crate::config::keys::{Takes, Value as _};
 use crate::config::names::{NameKind, Reference};
@@ -31,6 +33,8 @@ pub struct McpFace {
     pub agents: Offered,
     /// True if executions are resources.
     pub has_resources: bool,
+    /// Address of the face, as clients reach it.
+    pub url: Option<Url>,
     /// Time after which a call becomes a task, for clients that follow tasks.
     pub task_after: Duration,
     /// The variable whose secret seals what clients keep.
@@ -91,6 +95,7 @@ fn read(section: Section<'_>, references: &mut Vec<Reference>) -> McpFace {
         section.place.refuse("offers nothing: name `workflows` or `agents`, or set one to \"*\"");
     }
     let has_resources = section.flag("resources", false);
+    let url = section.get("url").and_then(|entry| url(&entry));
     let task_after = section.get("task_after").and_then(|entry| entry.duration());
     let secret = section.get("secret").and_then(|entry| LinkSecret::read(&entry, &Takes::Secret));
     section.close();
@@ -99,6 +104,7 @@ fn read(section: Section<'_>, references: &mut Vec<Reference>) -> McpFace {
         workflows: workflows.unwrap_or_else(nothing),
         agents: agents.unwrap_or_else(nothing),
         has_resources,
+        url,
         task_after: task_after.unwrap_or(TASK_AFTER),
         secret,
     }
@@ -106,6 +112,18 @@ fn read(section: Section<'_>, references: &mut Vec<Reference>) -> McpFace {
 
 fn nothing() -> Offered {
     Offered::Only(Vec::new())
+}
+
+/// Reads an address, which clients compare with the one that they have.
+fn url(entry: &Entry<'_>) -> Option<Url> {
+    let url = match web_address(&entry.filled_text()?) {
+        Ok(url) => url,
+        Err(problem) => return entry.refuse(problem),
+    };
+    if url.query().is_some() || url.fragment().is_some() {
+        return entry.refuse("must end with the path, before ? and #");
+    }
+    Some(url)
 }
 
 /// Reads a name, which is a part of an address.

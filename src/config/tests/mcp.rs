@@ -13,7 +13,7 @@ const DEFINITIONS: &str = "[models.m]\nprovider = \"mock\"\n[agents.a]\nmodel = 
 fn faces_offer_what_they_name() {
     let text = "[[faces.mcp]]\nworkflows = \"*\"\n\
                 [[faces.mcp]]\nname = \"ops\"\nagents = [\"a\"]\ntask_after = \"1m\"\n\
-                secret = \"secret:MCP_KEY\"\n"
+                secret = \"secret:MCP_KEY\"\nurl = \"https://green.example/mcp/ops/mcp\"\n"
         .to_owned();
     let config = Config::parse(&(text + DEFINITIONS), "c.toml").unwrap();
     let [first, second] = config.faces.mcp.as_slice() else { panic!("{:?}", config.faces) };
@@ -23,6 +23,8 @@ fn faces_offer_what_they_name() {
     assert_eq!(second.name.as_deref(), Some("ops"));
     assert_eq!(second.agents, Offered::Only(vec!["a".to_owned()]));
     assert_eq!(second.task_after, Duration::from_secs(60));
+    let url = second.url.as_ref().map(|url| url.as_str());
+    assert_eq!((&first.url, url), (&None, Some("https://green.example/mcp/ops/mcp")));
     assert!(first.key(|_| None).is_ok(), "a random one");
     let problem = second.key(|_| None).unwrap_err().to_string();
     assert!(problem.contains("the environment variable MCP_KEY is not set"), "{problem}");
@@ -57,6 +59,14 @@ fn mistakes_in_faces() {
                  \"secret:INBOX_KEY\"",
                 "c.toml:7:1: faces.mcp[0].resource: unknown key; did you mean resources?",
             ],
+        ),
+        (
+            "[[faces.mcp]]\nagents = []\nurl = \"ftp://a.example\"\n",
+            &["c.toml:3:7: faces.mcp[0].url: must begin with http:// or https://"],
+        ),
+        (
+            "[[faces.mcp]]\nagents = []\nurl = \"https://a.example/mcp?a\"\n",
+            &["c.toml:3:7: faces.mcp[0].url: must end with the path, before ? and #"],
         ),
         (
             "[[faces.mcp]]\nagents = []\n[[faces.mcp]]\nagents = []\n",

@@ -1,4 +1,4 @@
-//! `POST /mcp` and `POST /mcp/:name/mcp`: clients of MCP.
+//! `POST /mcp` and `POST /mcp/:name/mcp`: clients of MCP, and where they get a token.
 
 mod agents;
 mod answering;
@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use actix_web::body::BoxBody;
 use actix_web::http::StatusCode;
-use actix_web::http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use actix_web::http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use serde_json::Value;
 
@@ -28,16 +29,21 @@ use crate::auth::RequestHead;
 use crate::web::body::Body;
 use crate::web::call::{Answer, Call};
 use crate::web::ids::{path_not_found, segment};
+use crate::web::respond::insert_text;
+use crate::web::settings::Settings;
 
 /// Segment of the face's name: `/mcp/:name/mcp`.
 const NAME: usize = 2;
+
+/// The same after [`WELL_KNOWN`].
+const DESCRIBED_NAME: usize = 4;
 
 /// Members of a result, or the refusal.
 type Outcome = Result<Members, Refusal>;
 
 /// `POST /mcp` and `POST /mcp/:name/mcp`.
 pub(crate) async fn post(call: Call, body: Body) -> Answer {
-    let (server, bytes) = body.take_for(server_of(&call)).await?;
+    let (server, bytes) = body.take_for(server_of(&call.request, &call.settings, NAME)).await?;
     let bytes = match bytes {
         Ok(bytes) => bytes,
         Err(refusal) => return Ok(unread(&refusal)),
@@ -51,12 +57,34 @@ pub(crate) async fn post(call: Call, body: Body) -> Answer {
     })
 }
 
-fn server_of(call: &Call) -> Result<Arc<McpServer>, ApiError> {
-    let name = segment(&call.request, NAME);
+/// `GET /.well-known/oauth-protected-resource/mcp`, and the same for a face with a name.
+pub(crate) async fn describe(request: HttpRequest, settings: Data<Settings>) -> Answer {
+    let server = server_of(&request, &settings, DESCRIBED_NAME)?;
+    let protection = server.protection.as_ref().ok_or_else(|| path_not_found(&request))?;
+    Ok(respond(StatusCode::OK, &protection.describe()))
+}
+
+/// Adds to the challenge of a refusal where clients of a face get a token.
+pub(crate) fn challenge(request: &HttpRequest, response: &mut HttpResponse) {
+    let settings = request.app_data::<Data<Settings>>();
+    let server = settings.and_then(|settings| server_of(request, settings, NAME).ok());
+    let protection = server.as_ref().and_then(|server| server.protection.as_ref());
+    let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|it| it.to_str().ok());
+    if let Some((protection, challenge)) = protection.zip(challenge) {
+        let whole = protection.challenge(challenge);
+        insert_text(response, WWW_AUTHENTICATE, &whole);
+    }
+}
+
+fn server_of(
+    request: &HttpRequest,
+    settings: &Settings,
+    place: usize,
+) -> Result<Arc<McpServer>, ApiError> {
+    let name = segment(request, place);
     let name = if name.is_empty() { None } else { decode(name) };
-    let servers = &call.settings.config.mcp;
-    let found = servers.iter().find(|server| server.name.as_deref() == name.as_deref());
-    found.cloned().ok_or_else(|| path_not_found(&call.request))
+    let found = settings.config.mcp.iter().find(|it| it.name.as_deref() == name.as_deref());
+    found.cloned().ok_or_else(|| path_not_found(request))
 }
 
 fn headers_of(request: &HttpRequest) -> Headers<'_> {

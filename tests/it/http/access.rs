@@ -231,6 +231,11 @@ fn is_link(row: &Route) -> bool {
     row.path == "/inbox/link/:token"
 }
 
+/// Returns true for what says where clients get a token.
+fn is_metadata(row: &Route) -> bool {
+    row.path.starts_with("/.well-known/")
+}
+
 /// Returns true for pages that are public and show nothing about the server without a token.
 fn is_page(row: &Route) -> bool {
     matches!(&*row.path, "/" | "/ui" | "/ui/:file") || row.path.starts_with("/console")
@@ -250,7 +255,9 @@ fn private_routes_need_a_token() {
     let site = guarded("default = \"private\"\npublic = [\"GET /agents\", \"GET /workflows/add\"]");
     let public = ["GET /agents", "GET /workflows/:id"];
     let is_public = |row: &Route| public.contains(&row.to_string().as_str());
-    let is_open = |row: &Route| is_probe(row) || is_link(row) || is_page(row) || is_public(row);
+    let is_open = |row: &Route| {
+        is_probe(row) || is_link(row) || is_metadata(row) || is_page(row) || is_public(row)
+    };
     walk(&site, |row| !is_open(row), false);
     assert_eq!(refusal_of(&site.get("/workflows/approval")), owned(REQUIRED));
     // Unknown routes are not hidden.
@@ -265,7 +272,7 @@ fn a_rule_asks_for_its_role_on_every_route() {
         .collect();
     // A rule takes precedence over `public`.
     let site = guarded(&format!("public = [\"GET /*\"]\nrules = [{}]", rules.join(", ")));
-    walk(&site, |row| !is_probe(row) && !is_link(row), true);
+    walk(&site, |row| !is_probe(row) && !is_link(row) && !is_metadata(row), true);
 }
 
 #[test]
@@ -273,5 +280,6 @@ fn only_probes_pages_and_links_are_always_open() {
     let pages = ROUTES.iter().filter(|row| row.access == Access::Page);
     assert!(pages.clone().count() == 6 && pages.into_iter().all(is_page));
     let open = ROUTES.iter().filter(|row| row.access == Access::Open);
-    assert!(open.clone().count() == 4 && open.into_iter().all(|row| is_probe(row) || is_link(row)));
+    let is_open = |row: &Route| is_probe(row) || is_link(row) || is_metadata(row);
+    assert!(open.clone().count() == 6 && open.into_iter().all(is_open));
 }

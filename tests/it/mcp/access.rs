@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::{CONFIG, Site, answer_to, forms, question};
-use support::server::Home;
+use support::server::{Home, Server};
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
@@ -86,4 +86,39 @@ fn what_one_user_keeps_is_nothing_to_another() {
     assert_eq!(refused["isError"], true, "{refused}");
     let text = refused["content"][0]["text"].as_str().unwrap();
     assert!(text.ends_with("not found"), "{text}");
+}
+
+#[test]
+fn clients_without_a_token_learn_where_they_get_one() {
+    let face = "[[faces.mcp]]\nurl = \"https://green.example/mcp\"";
+    let config = CONFIG.replacen("[[faces.mcp]]", face, 1);
+    let home = Home::new(&format!("[auth.jwt]\nissuer = \"https://id.example\"\n{config}"));
+    let mut command = super::command(&home);
+    command.env("JWT_SECRET", super::KEY);
+    let site = Site { server: Server::start(command), home };
+    let metadata = "https://green.example/.well-known/oauth-protected-resource/mcp";
+    let challenge = |headers: &[(&str, &str)]| {
+        let reply = site.ask_as(headers, "tools/list", &json!({}), &json!({}));
+        assert_eq!(reply.status, 401);
+        reply.header("www-authenticate").unwrap().to_owned()
+    };
+    assert_eq!(challenge(&[]), format!("Bearer resource_metadata=\"{metadata}\""));
+    let invalid = challenge(&[("authorization", "Bearer x")]);
+    let expected = format!("Bearer error=\"invalid_token\", resource_metadata=\"{metadata}\"");
+    assert_eq!(invalid, expected);
+    let path = "/.well-known/oauth-protected-resource/mcp";
+    let shown = site.server.get(path);
+    let expected = json!({
+        "resource": "https://green.example/mcp",
+        "authorization_servers": ["https://id.example"],
+        "bearer_methods_supported": ["header"],
+    });
+    assert_eq!((shown.status, shown.json()), (200, expected));
+    for path in [format!("{path}/ops/mcp"), format!("{path}/none/mcp")] {
+        assert_eq!(site.server.get(&path).status, 404, "{path}");
+    }
+    let other = site.server.post("/mcp/ops/mcp", &json!({}));
+    assert_eq!((other.status, other.header("www-authenticate")), (401, Some("Bearer")));
+    let elsewhere = site.server.post("/workflows/greet/execute", &json!({}));
+    assert_eq!(elsewhere.header("www-authenticate"), Some("Bearer"));
 }

@@ -290,6 +290,7 @@ mod tests {
             offer: Offer { workflows: Offered::All, agents: Offered::All },
             has_resources: true,
             task_after: Duration::ZERO,
+            protection: None,
             key: SealKey::random().unwrap(),
         };
         for (asked, agreed) in [
