@@ -340,6 +340,7 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         console: front_end::console_settings(&config.console),
         force_roles: config.inbox.force_roles.clone(),
         links: None,
+        mcp: Vec::new(),
         observed_content: telemetry.content,
         is_telemetry_enabled: false,
         binding: Binding::default(),

@@ -7,6 +7,7 @@ mod jwks;
 #[cfg(feature = "jwt")]
 mod jwt;
 mod link_key;
+mod seal;
 mod settings;
 #[cfg(feature = "jwt")]
 mod sources;
@@ -28,6 +29,7 @@ pub use self::jwt::{JwtProvider, LEEWAY_MAX, TOKEN_BYTES_MAX};
 #[cfg(all(feature = "jwt", feature = "cli"))]
 pub(crate) use self::jwt::{Unverified, sign};
 pub use self::link_key::{LINK_TTL_MAX, LinkKey};
+pub use self::seal::SealKey;
 pub use self::settings::{ApiKeySettings, DefaultAccess};
 #[cfg(feature = "jwt")]
 pub use self::settings::{JwtKeys, JwtSettings, TokenSources};

@@ -81,7 +81,7 @@ pub(crate) use self::effective::{Effective, Origin};
 pub use self::environment::Environment;
 #[cfg(feature = "cli")]
 pub(crate) use self::environment::Proxies;
-pub use self::faces::FacesConfig;
+pub use self::faces::{FacesConfig, McpFace};
 pub(crate) use self::files::Files;
 pub use self::inbox::{InboxConfig, LinkBase, LinkSecret};
 pub use self::limits::{CONNECTIONS_MAX, LimitsConfig};
@@ -342,7 +342,8 @@ impl Config {
         let password = self.store.check_password(&environment);
         let variables = self.check_variables(&environment);
         let links = self.inbox.link_key(&environment).err();
-        let rest = headers.chain(steps).chain(password).chain(variables).chain(links);
+        let faces = self.faces.mcp.iter().filter_map(|face| face.key(&environment).err());
+        let rest = headers.chain(steps).chain(password).chain(variables).chain(links).chain(faces);
         models.chain(providers).chain(rest).collect()
     }
 

@@ -1,6 +1,7 @@
 //! The routes as data. Binding, protection, the OpenAPI document, `Allow`, the landing page, the
 //! labels of metrics and the tests read this table.
 
+mod partial;
 mod rows;
 
 use std::borrow::Cow;
@@ -113,6 +114,10 @@ pub enum RouteName {
     ShowHistory,
     ListTools,
     ExecuteTool,
+    CallMcp,
+    CallNamedMcp,
+    DescribeMcp,
+    DescribeNamedMcp,
     ListConversations,
     CreateConversation,
     DescribeConversation,
@@ -167,6 +172,7 @@ pub enum Tag {
     Inbox,
     Tools,
     OpenAi,
+    Mcp,
     Memory,
     Observability,
     System,
@@ -184,6 +190,7 @@ impl Tag {
             Self::Inbox => "Inbox",
             Self::Tools => "Tools",
             Self::OpenAi => "OpenAI",
+            Self::Mcp => "MCP",
             Self::Memory => "Memory",
             Self::Observability => "Observability",
             Self::System => "System",
@@ -304,38 +311,6 @@ impl Default for Catalogue {
 }
 
 impl Catalogue {
-    /// Removes the pages of `/ui`.
-    #[must_use]
-    pub fn without_ui(mut self) -> Self {
-        let is_ui = |name| matches!(name, RouteName::BrowseApi | RouteName::BrowseApiFile);
-        self.rows.retain(|row| !is_ui(row.name));
-        self
-    }
-
-    /// Removes the routes for clients of OpenAI.
-    #[must_use]
-    pub fn without_openai(mut self) -> Self {
-        self.rows.retain(|row| row.tag != Tag::OpenAi);
-        self
-    }
-
-    /// Removes `/console`.
-    #[must_use]
-    pub fn without_console(mut self) -> Self {
-        let is_console = |name| {
-            matches!(name, RouteName::Console | RouteName::ConsoleAsset | RouteName::ConsolePlace)
-        };
-        self.rows.retain(|row| !is_console(row.name));
-        self
-    }
-
-    /// Removes `/metrics`.
-    #[must_use]
-    pub fn without_metrics(mut self) -> Self {
-        self.rows.retain(|row| row.name != RouteName::ShowMetrics);
-        self
-    }
-
     /// Adds a route. Fails if a request could match another one as well.
     pub fn add(&mut self, route: Route) -> Result<(), String> {
         let is_same_place = |row: &&Route| row.path == route.path && row.method != route.method;

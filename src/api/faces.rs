@@ -1,6 +1,7 @@
 //! Doors for clients that speak other protocols. They have no state of their own: each translates
 //! between its protocol and the use cases of agents and workflows.
 
+pub mod mcp;
 pub mod openai;
 
 /// Agents or workflows that a face offers.

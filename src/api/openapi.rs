@@ -10,6 +10,7 @@ mod described;
 mod embed;
 mod frames;
 mod inbox;
+mod mcp;
 mod memory;
 mod observability;
 mod openai;
@@ -110,6 +111,7 @@ fn tags(catalogue: &Catalogue) -> Value {
         Tag::Inbox => "What waits for people, and their answers.",
         Tag::OpenAi => "Agents and workflows for clients of OpenAI's API.",
         Tag::Tools => "Tools of agents, and calls of tools without an agent.",
+        Tag::Mcp => "Workflows and agents as tools of MCP.",
         Tag::Memory => "Conversations and working memory of agents.",
         Tag::Observability => "Traces and logs, live and stored.",
         Tag::System => "The server itself.",
@@ -122,6 +124,7 @@ fn tags(catalogue: &Catalogue) -> Value {
         Tag::Inbox,
         Tag::Tools,
         Tag::OpenAi,
+        Tag::Mcp,
         Tag::Memory,
         Tag::Observability,
         Tag::System,

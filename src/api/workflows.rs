@@ -155,6 +155,16 @@ impl StartBody {
     }
 }
 
+/// Returns a start without options.
+pub fn start_with(
+    definition: &WorkflowDefinition,
+    input: Value,
+    caller: &Caller,
+) -> Result<StartExecution, ApiError> {
+    let body = ExecuteBody { input: Some(input), options: None };
+    start_of(definition, body, ("input", &[]), None, caller)
+}
+
 /// `sent`: the kind of the body, for the scope of the idempotency key, and its bytes.
 fn start_of(
     definition: &WorkflowDefinition,

@@ -1,9 +1,14 @@
 //! Configuration of the front end, with what the environment and the machine decide.
 
+use std::sync::Arc;
+
+use url::Url;
+
+use crate::api::faces::mcp::{McpServer, Offer, Protection, WELL_KNOWN};
 use crate::api::inbox::Links;
 #[cfg(feature = "ui")]
 use crate::config::{Accent, ConsoleConfig, LoginUrl};
-use crate::config::{Config, ConfigProblem, LinkBase};
+use crate::config::{Config, ConfigProblem, LinkBase, McpFace};
 #[cfg(feature = "ui")]
 use crate::web::console::ConsoleSettings;
 use crate::web::settings::WebConfig;
@@ -13,7 +18,19 @@ use super::{capacity, web_config};
 /// Returns the configuration; that of the routes and of the running server is still missing.
 pub(super) fn prepare(config: &Config) -> Result<WebConfig, ConfigProblem> {
     let admission = capacity::prepare(&config.limits);
-    Ok(WebConfig { links: links(config)?, admission, ..web_config(config) })
+    let (links, mcp) = (links(config)?, mcp_servers(config)?);
+    Ok(WebConfig { links, mcp, admission, ..web_config(config) })
+}
+
+/// Returns the faces for clients of MCP, with their keys.
+fn mcp_servers(config: &Config) -> Result<Vec<Arc<McpServer>>, ConfigProblem> {
+    let server = |face: &McpFace| {
+        let key = face.key(|name| std::env::var(name).ok())?;
+        let McpFace { name, workflows, agents, has_resources, url, task_after, .. } = face.clone();
+        let (offer, protection) = (Offer { workflows, agents }, protection(config, url));
+        Ok(Arc::new(McpServer { name, offer, has_resources, task_after, protection, key }))
+    };
+    config.faces.mcp.iter().map(server).collect()
 }
 
 /// Returns what makes and reads links to asks, if the configuration has a secret for them.
@@ -21,6 +38,25 @@ fn links(config: &Config) -> Result<Option<Links>, ConfigProblem> {
     let key = config.inbox.link_key(|name| std::env::var(name).ok())?;
     let (base, ttl) = (config.inbox.base_url.clone(), config.inbox.link_ttl);
     Ok(key.zip(base).map(|(key, LinkBase(base_url))| Links { key, base_url, ttl }))
+}
+
+/// Returns where clients of a face get a token, if the configuration says that.
+fn protection(config: &Config, url: Option<Url>) -> Option<Protection> {
+    let issuers = issuers(config);
+    let url = url.filter(|_| !issuers.is_empty())?;
+    let mut metadata = url.clone();
+    metadata.set_path(&format!("{WELL_KNOWN}{}", url.path()));
+    Some(Protection { resource: url.into(), metadata: metadata.into(), issuers })
+}
+
+#[cfg(feature = "jwt")]
+fn issuers(config: &Config) -> Vec<String> {
+    config.auth.jwt.as_ref().map(|jwt| jwt.issuer.clone()).unwrap_or_default()
+}
+
+#[cfg(not(feature = "jwt"))]
+fn issuers(_: &Config) -> Vec<String> {
+    Vec::new()
 }
 
 /// Returns what the pages of the console show of the configuration.

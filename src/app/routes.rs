@@ -10,7 +10,8 @@ use crate::api::catalogue::{
 use crate::api::workflows::StartBody;
 use crate::config::routes::path_problem;
 use crate::config::{
-    AgentAnswer, Config, ConfigProblem, RouteConfig, RouteTarget, WorkflowAnswer, WorkflowBody,
+    AgentAnswer, Config, ConfigProblem, McpFace, RouteConfig, RouteTarget, WorkflowAnswer,
+    WorkflowBody,
 };
 use crate::web::custom::handler::CustomHandler;
 use crate::web::custom::{Routes, files, shortcuts};
@@ -36,6 +37,9 @@ pub(crate) fn assemble(
     let catalogue = if is_counted { catalogue } else { catalogue.without_metrics() };
     let has_openai = config.faces.openai.is_some();
     let catalogue = if has_openai { catalogue } else { catalogue.without_openai() };
+    let has_name = |face: &McpFace| face.name.is_some();
+    let mcp = &config.faces.mcp;
+    let catalogue = catalogue.with_mcp(!mcp.iter().all(has_name), mcp.iter().any(has_name));
     let mut assembled = Assembled { catalogue, custom: Vec::new() };
     let mut problems = Vec::new();
     for route in &config.routes {

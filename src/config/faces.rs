@@ -1,5 +1,6 @@
 //! `[faces]`: doors for clients that speak other protocols. Each is closed until it is written.
 
+mod mcp;
 mod openai;
 
 use toml::de::DeValue;
@@ -9,6 +10,8 @@ use super::section::Section;
 use crate::api::faces::Offered;
 use crate::api::faces::openai::OpenAiFace;
 
+pub use self::mcp::McpFace;
+
 /// What a face offers, in place of a list of names.
 const ALL: &str = "*";
 
@@ -17,14 +20,17 @@ const ALL: &str = "*";
 pub struct FacesConfig {
     /// `[faces.openai]`
     pub openai: Option<OpenAiFace>,
+    /// `[[faces.mcp]]`, in the order of the file.
+    pub mcp: Vec<McpFace>,
 }
 
 impl FacesConfig {
     /// Reads the section; names that it refers to are looked up later.
     pub(super) fn read(section: Section<'_>, references: &mut Vec<Reference>) -> Self {
         let openai = section.section("openai").map(|face| openai::read(face, references));
+        let mcp = mcp::read_all(section.sections("mcp"), references);
         section.close();
-        Self { openai }
+        Self { openai, mcp }
     }
 }
 

@@ -37,7 +37,7 @@ section! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkSecret {
     pub(super) variable: String,
-    spot: Spot,
+    pub(super) spot: Spot,
 }
 
 /// Address of links, without the slash at its end.

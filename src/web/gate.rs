@@ -16,6 +16,7 @@ use crate::api::caller::Caller;
 use crate::api::catalogue::{Access, Answer, Route, RouteName};
 use crate::api::query::value_of;
 use crate::auth::{AuthError, Providers, RequestHead, User};
+use crate::web::faces::mcp;
 use crate::web::query::{Credentials, all_query_pairs};
 use crate::web::scope::scope_of_user;
 
@@ -35,6 +36,8 @@ pub(crate) struct Gatekeeper {
     opens_sockets: bool,
     /// True if the answer is about the token, which is then never ignored.
     is_about_token: bool,
+    /// True if clients of the route learn where they get a token.
+    is_of_mcp: bool,
 }
 
 impl Gatekeeper {
@@ -47,7 +50,9 @@ impl Gatekeeper {
             route.answer == Answer::WebSocket || matches!(route.name, RouteName::Custom(_));
         let gate = auth.policy.gate(route);
         let is_about_token = route.name == RouteName::WhoAmI;
-        Some(Arc::new(Self { auth: Arc::clone(auth), gate, opens_sockets, is_about_token }))
+        let is_of_mcp = matches!(route.name, RouteName::CallMcp | RouteName::CallNamedMcp);
+        let auth = Arc::clone(auth);
+        Some(Arc::new(Self { auth, gate, opens_sockets, is_about_token, is_of_mcp }))
     }
 
     async fn admit(&self, request: &HttpRequest) -> Result<Caller, ApiError> {
@@ -116,7 +121,13 @@ pub(crate) async fn guard<B: MessageBody + 'static>(
             };
             Ok(answer?.map_into_boxed_body())
         }
-        Err(refusal) => Ok(request.into_response(refusal.error_response())),
+        Err(refusal) => {
+            let mut response = refusal.error_response();
+            if keeper.is_of_mcp {
+                mcp::challenge(request.request(), &mut response);
+            }
+            Ok(request.into_response(response))
+        }
     }
 }
 

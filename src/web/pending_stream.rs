@@ -74,8 +74,13 @@ where
                 let _ = actor.try_send(ClientLeft);
             }
         });
-        let mut head = HttpResponse::Ok();
-        head.insert_header((CACHE_CONTROL, "no-cache")).insert_header((X_ACCEL_BUFFERING, "no"));
-        (head, body)
+        (head_of_stream(), body)
     }
+}
+
+/// Returns the head of an answer that proxies do not keep.
+pub(crate) fn head_of_stream() -> HttpResponseBuilder {
+    let mut head = HttpResponse::Ok();
+    head.insert_header((CACHE_CONTROL, "no-cache")).insert_header((X_ACCEL_BUFFERING, "no"));
+    head
 }

@@ -15,7 +15,7 @@ use crate::web::gate::{Gatekeeper, guard};
 use crate::web::request_metrics::{self, RouteMeter};
 use crate::web::settings::WebConfig;
 use crate::web::{
-    agents, docs, executions, history, inbox, landing, memory, observability, system, tools,
+    agents, docs, executions, faces, history, inbox, landing, memory, observability, system, tools,
     whoami, workflows, ws,
 };
 #[cfg(feature = "ui")]
@@ -167,6 +167,8 @@ fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
         RouteName::CompleteChat => route.to(openai::complete),
         RouteName::ListTools => route.to(tools::list),
         RouteName::ExecuteTool => route.to(tools::execute),
+        RouteName::CallMcp | RouteName::CallNamedMcp => route.to(faces::mcp::post),
+        RouteName::DescribeMcp | RouteName::DescribeNamedMcp => route.to(faces::mcp::describe),
         RouteName::ListConversations => route.to(memory::list),
         RouteName::CreateConversation => route.to(memory::create),
         RouteName::DescribeConversation => route.to(memory::describe),

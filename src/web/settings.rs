@@ -6,6 +6,7 @@ use std::time::Duration;
 use actix_web::HttpRequest;
 
 use crate::api::ApiError;
+use crate::api::faces::mcp::McpServer;
 use crate::api::faces::openai::OpenAiFace;
 use crate::api::inbox::Links;
 use crate::api::observability::Storage;
@@ -76,6 +77,8 @@ pub(crate) struct WebConfig {
     pub force_roles: Vec<String>,
     /// `None` without links to asks.
     pub links: Option<Links>,
+    /// Faces for clients of MCP.
+    pub mcp: Vec<Arc<McpServer>>,
     /// True if spans include inputs and outputs.
     pub observed_content: bool,
     /// True if spans are exported to another service.

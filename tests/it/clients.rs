@@ -30,7 +30,7 @@ fn chats_and_links_work_in_a_browser() {
 }
 
 /// Runs the tests of a folder in `tests/clients` against a server.
-fn run(subject: &str, folder: &str, config: &str, variables: &[(&str, &Path)]) {
+pub(crate) fn run(subject: &str, folder: &str, config: &str, variables: &[(&str, &Path)]) {
     let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
     if let Some(missing) = missing(&clients) {
         support::not_tested(subject, &missing);
@@ -38,7 +38,9 @@ fn run(subject: &str, folder: &str, config: &str, variables: &[(&str, &Path)]) {
     }
     let home = Home::new(config);
     let mut command = home.greenroom(&[]);
-    command.env("TEST_INBOX_KEY", "0123456789abcdef0123456789abcdef");
+    for name in ["TEST_INBOX_KEY", "TEST_MCP_KEY"] {
+        command.env(name, "0123456789abcdef0123456789abcdef");
+    }
     let server = Server::start(command);
     let run = Command::new("node")
         .args(["--test", "--test-concurrency=1", "--test-timeout=120000"])

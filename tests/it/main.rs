@@ -19,6 +19,8 @@ mod generated;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod mcp;
+#[cfg(test)]
 mod metrics;
 #[cfg(test)]
 mod openapi;

@@ -3,6 +3,7 @@
 mod agents;
 mod documentation;
 mod inbox;
+mod mcp;
 mod memory;
 mod observability;
 mod openai;
@@ -25,6 +26,7 @@ pub static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
         (Tag::System, system::ROWS),
         (Tag::OpenAi, openai::ROWS),
         (Tag::Tools, tools::ROWS),
+        (Tag::Mcp, mcp::ROWS),
         (Tag::Memory, memory::ROWS),
         (Tag::Observability, observability::ROWS),
     ];
@@ -78,7 +80,7 @@ impl Route {
         self
     }
 
-    /// The address is the credential.
+    /// The address is the credential, or what it shows is for callers without one.
     pub(super) const fn link(mut self) -> Self {
         self.access = Access::Open;
         self

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::described::RefusalForm;
 use super::embed::embedded;
 use super::operation::{API_KEY, BEARER};
-use super::{bodies, frames, openai, parts};
+use super::{bodies, frames, mcp, openai, parts};
 use crate::api::error::{ApiError, ErrorCode};
 use crate::api::wire::problem::{ProblemView, RefusalDetails};
 
@@ -90,6 +90,7 @@ impl Components {
                 response["content"]["text/html"] = json!({ "schema": { "type": "string" } });
             }
             RefusalForm::OpenAi => response["content"] = openai::failures(refusals, self),
+            RefusalForm::JsonRpc => response["content"] = mcp::failures(),
         }
         for refusal in refusals {
             let code = refusal.code().as_str();

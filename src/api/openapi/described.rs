@@ -15,6 +15,8 @@ pub(super) enum RefusalForm {
     Pages,
     /// That of OpenAI's API.
     OpenAi,
+    /// That of JSON-RPC, but for what comes before it, such as a missing token.
+    JsonRpc,
 }
 
 /// Description of a route, beside its row of the catalogue.

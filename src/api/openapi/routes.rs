@@ -5,7 +5,7 @@ use greenroom_actors::registry::Registry;
 use super::components::Components;
 use super::described::Described;
 use super::{
-    agents, bulk, configured, inbox, memory, observability, openai, outcomes, system, tools,
+    agents, bulk, configured, inbox, mcp, memory, observability, openai, outcomes, system, tools,
     workflows,
 };
 use crate::api::catalogue::{Route, RouteName};
@@ -59,6 +59,10 @@ pub(super) fn describe(row: &Route, registry: &Registry, components: &mut Compon
         RouteName::ListModels => openai::models(components),
         RouteName::DescribeModel => openai::model(components),
         RouteName::CompleteChat => openai::complete(components),
+        RouteName::CallMcp => mcp::call(),
+        RouteName::CallNamedMcp => mcp::call_named(),
+        RouteName::DescribeMcp => mcp::describe(),
+        RouteName::DescribeNamedMcp => mcp::describe_named(),
         RouteName::ListConversations => memory::list(registry, components),
         RouteName::CreateConversation => memory::create(registry, components),
         RouteName::DescribeConversation => memory::describe(registry, components),

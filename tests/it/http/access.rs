@@ -47,9 +47,13 @@ fn guarded(auth: &str) -> Site {
     guarded_with(auth, "", &[])
 }
 
+/// Doors for clients of other protocols, whose routes are not there without them.
+const FACES: &str = "[[faces.mcp]]\nworkflows = \"*\"\n\
+                     [[faces.mcp]]\nname = \"ops\"\nworkflows = \"*\"\n";
+
 /// Starts such a server with more tables and arguments.
 fn guarded_with(auth: &str, tables: &str, arguments: &[&str]) -> Site {
-    let home = Home::new(&format!("[auth]\n{auth}\n[auth.jwt]\n{tables}\n{CONFIG}"));
+    let home = Home::new(&format!("[auth]\n{auth}\n[auth.jwt]\n{tables}\n{CONFIG}\n{FACES}"));
     let mut command = home.greenroom(arguments);
     command.env("JWT_SECRET", SECRET);
     Site { home, server: Server::start(command) }
@@ -188,11 +192,13 @@ fn walk(site: &Site, needs_token: impl Fn(&Route) -> bool, needs_admin: bool) {
 }
 
 /// Routes that the specification and the contract protect by default.
-const PROTECTED: [&str; 25] = [
+const PROTECTED: [&str; 27] = [
     "POST /workflows/:id/execute",
     "POST /workflows/:id/stream",
     "POST /workflows/:id/executions/:executionId/cancel",
     "POST /workflows/:id/executions/:executionId/replay",
+    "POST /mcp",
+    "POST /mcp/:name/mcp",
     "POST /agents/:id/text",
     "POST /agents/:id/stream",
     "POST /agents/:id/chat",
@@ -225,6 +231,11 @@ fn is_link(row: &Route) -> bool {
     row.path == "/inbox/link/:token"
 }
 
+/// Returns true for what says where clients get a token.
+fn is_metadata(row: &Route) -> bool {
+    row.path.starts_with("/.well-known/")
+}
+
 /// Returns true for pages that are public and show nothing about the server without a token.
 fn is_page(row: &Route) -> bool {
     matches!(&*row.path, "/" | "/ui" | "/ui/:file") || row.path.starts_with("/console")
@@ -244,7 +255,9 @@ fn private_routes_need_a_token() {
     let site = guarded("default = \"private\"\npublic = [\"GET /agents\", \"GET /workflows/add\"]");
     let public = ["GET /agents", "GET /workflows/:id"];
     let is_public = |row: &Route| public.contains(&row.to_string().as_str());
-    let is_open = |row: &Route| is_probe(row) || is_link(row) || is_page(row) || is_public(row);
+    let is_open = |row: &Route| {
+        is_probe(row) || is_link(row) || is_metadata(row) || is_page(row) || is_public(row)
+    };
     walk(&site, |row| !is_open(row), false);
     assert_eq!(refusal_of(&site.get("/workflows/approval")), owned(REQUIRED));
     // Unknown routes are not hidden.
@@ -259,7 +272,7 @@ fn a_rule_asks_for_its_role_on_every_route() {
         .collect();
     // A rule takes precedence over `public`.
     let site = guarded(&format!("public = [\"GET /*\"]\nrules = [{}]", rules.join(", ")));
-    walk(&site, |row| !is_probe(row) && !is_link(row), true);
+    walk(&site, |row| !is_probe(row) && !is_link(row) && !is_metadata(row), true);
 }
 
 #[test]
@@ -267,5 +280,6 @@ fn only_probes_pages_and_links_are_always_open() {
     let pages = ROUTES.iter().filter(|row| row.access == Access::Page);
     assert!(pages.clone().count() == 6 && pages.into_iter().all(is_page));
     let open = ROUTES.iter().filter(|row| row.access == Access::Open);
-    assert!(open.clone().count() == 4 && open.into_iter().all(|row| is_probe(row) || is_link(row)));
+    let is_open = |row: &Route| is_probe(row) || is_link(row) || is_metadata(row);
+    assert!(open.clone().count() == 6 && open.into_iter().all(is_open));
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::site::Site;
 use support::client::Reply;
 use walks::{
-    walk_agents, walk_asks, walk_memory, walk_observability, walk_openai, walk_system,
+    walk_agents, walk_asks, walk_mcp, walk_memory, walk_observability, walk_openai, walk_system,
     walk_workflows,
 };
 
@@ -24,6 +24,13 @@ install = ["true"]
 kind = "workflow"
 workflow = "add"
 description = "Adds"
+
+[[faces.mcp]]
+workflows = "*"
+
+[[faces.mcp]]
+name = "ops"
+workflows = ["add"]
 "#;
 
 /// An agent whose tools wait for people.
@@ -167,6 +174,7 @@ fn every_answer_matches_the_document() {
     walk_memory(&documented);
     walk_observability(&documented);
     walk_system(&documented);
+    walk_mcp(&documented);
     for path in ["/", "/doc", "/ui", "/livez", "/readyz", "/metrics", "/observability/status"] {
         documented.get(path, path);
     }
@@ -188,6 +196,9 @@ fn every_answer_matches_the_document() {
         RouteName::LinkToAsk,
         RouteName::ShowAskLink,
         RouteName::AnswerAskLink,
+        // of servers that check tokens
+        RouteName::DescribeMcp,
+        RouteName::DescribeNamedMcp,
     ];
     let is_elsewhere = |row: &Route| elsewhere.contains(&row.name);
     for row in ROUTES.iter().filter(|row| row.answer != Answer::WebSocket) {

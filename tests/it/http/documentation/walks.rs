@@ -387,3 +387,16 @@ pub(super) fn walk_system(documented: &Documented) {
     }
     assert_eq!(documented.get("/ui", "/ui/").status, 308);
 }
+
+pub(super) fn walk_mcp(documented: &Documented) {
+    let request = |method: &str, params: &Value| json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let call = json!({ "name": "workflow_add", "arguments": { "n": 1 } });
+    for (place, path) in [("/mcp", "/mcp"), ("/mcp/{name}/mcp", "/mcp/ops/mcp")] {
+        let post = |body: &Value| documented.post(place, path, body).status;
+        assert_eq!(post(&request("tools/list", &json!({}))), 200);
+        assert_eq!(post(&request("tools/call", &call)), 200);
+        assert_eq!(post(&request("tools/none", &json!({}))), 200);
+        assert_eq!(post(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled" })), 202);
+        assert_eq!(post(&json!([])), 400);
+    }
+}

@@ -1,0 +1,129 @@
+//! One request with its caller: what it may use, and how long its client is there.
+
+use std::sync::Arc;
+
+use greenroom_actors::requests::{Target, TraceOrigin, TraceParent};
+use greenroom_actors::visibility::Visibility;
+use serde_json::Value;
+use tokio::time::sleep;
+
+use super::Outcome;
+use super::feed::Feed;
+use crate::api::ApiError;
+use crate::api::catalogue::RouteName;
+use crate::api::faces::mcp::{CallParams, McpServer, Request, Run, Tokens, Tool, failed};
+use crate::auth::User;
+use crate::web::call::Call;
+use crate::web::peer::{WATCH_INTERVAL, Watch};
+use crate::web::trace;
+
+/// One request of a client.
+pub(super) struct Session {
+    pub(super) call: Call,
+    pub(super) server: Arc<McpServer>,
+    pub(super) request: Request,
+}
+
+impl Session {
+    /// Carries `tools/call` out.
+    pub(super) async fn call_tool(&self, params: CallParams, feed: Option<&Feed>) -> Outcome {
+        let tool = self.server.offer.find(&self.call.runtime.registry(), &params.name);
+        match tool.filter(|tool| self.may_use(tool)) {
+            Some(Tool::Workflow(plan)) => self.call_workflow(&plan, params, feed).await,
+            Some(Tool::Resume(plan)) => self.call_resume(&plan.definition.id, params, feed).await,
+            Some(Tool::Agent(agent)) => self.call_agent(&agent, params).await,
+            // the same for what the caller may not use
+            None => Err(self.request.invalid(format!("unknown tool: {}", params.name))),
+        }
+    }
+
+    /// Returns true if the caller may do what the tool does by its route.
+    pub(super) fn may_use(&self, tool: &Tool) -> bool {
+        let (route, id) = match tool {
+            Tool::Workflow(plan) => (RouteName::ExecuteWorkflow, &plan.definition.id),
+            Tool::Resume(plan) => (RouteName::ResumeExecution, &plan.definition.id),
+            Tool::Agent(agent) => (RouteName::GenerateText, &agent.id),
+        };
+        self.call.check_like(route, &[(":id", id)]).is_ok()
+    }
+
+    /// Returns true if the caller may do this to an execution.
+    pub(super) fn may(&self, route: RouteName, run: &Run) -> bool {
+        let ids = [(":id", run.workflow.as_str()), (":executionId", run.execution.as_str())];
+        self.call.check_like(route, &ids).is_ok()
+    }
+
+    /// Returns the execution as the caller sees it.
+    pub(super) fn target(&self, run: &Run) -> Target {
+        target_of(run, self.call.caller.visibility())
+    }
+
+    /// Returns the maker of texts that the client keeps.
+    pub(super) fn tokens(&self) -> Tokens<'_> {
+        let user = self.call.caller.user().and_then(User::id);
+        Tokens { key: &self.server.key, user }
+    }
+
+    /// Answers with a refusal: as a text for the model where that may help it.
+    pub(super) fn refuse(&self, refusal: &ApiError) -> Outcome {
+        if is_for_model(refusal) {
+            return Ok(failed(&refusal.to_string(), None));
+        }
+        Err(self.request.refused(refusal))
+    }
+
+    /// Returns the trace that the call belongs to.
+    pub(super) fn trace(&self) -> TraceOrigin {
+        let text = |key| self.request.meta(key).and_then(Value::as_str);
+        let parent = || TraceParent::parse(text("traceparent")?, text("tracestate"));
+        match trace::origin_of(self.call.request.headers()) {
+            TraceOrigin::New => parent().map_or(TraceOrigin::New, TraceOrigin::Remote),
+            given => given,
+        }
+    }
+
+    /// Waits until the work is done, or the client has gone: then there is no result.
+    pub(super) async fn unless_gone<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let mut work = std::pin::pin!(work);
+        tokio::select! {
+            biased;
+            done = &mut work => return Some(done),
+            () = sleep(WATCH_INTERVAL) => {}
+        }
+        let client = Watch::of(&self.call.request);
+        tokio::select! {
+            biased;
+            done = work => Some(done),
+            () = client.gone() => None,
+        }
+    }
+
+    /// Answers a client that has gone, which does not read it.
+    pub(super) fn unheard(&self) -> Outcome {
+        Ok(failed("the client disconnected", None))
+    }
+}
+
+/// Returns the execution as those see it who see this much.
+pub(super) fn target_of(run: &Run, visibility: Visibility) -> Target {
+    let Run { workflow, execution } = run.clone();
+    Target { workflow_id: workflow, execution_id: execution, visibility }
+}
+
+/// Returns true if the refusal is for the model, which may do better the next time.
+fn is_for_model(refusal: &ApiError) -> bool {
+    matches!(
+        refusal,
+        ApiError::InputInvalid(_)
+            | ApiError::InvalidBody(_)
+            | ApiError::ResumeDataInvalid(_)
+            | ApiError::GenerationFailed { .. }
+            | ApiError::SeveralStepsWaiting(_)
+            | ApiError::StepAsks(_)
+            | ApiError::ExecutionNotFound(_)
+            | ApiError::ExecutionAlready { .. }
+            | ApiError::NotSuspended(_)
+            | ApiError::SuspensionPassed { .. }
+            | ApiError::Ask(_)
+    )
+}

@@ -1,0 +1,121 @@
+//! Tasks: calls that continue without their client, which asks after them.
+
+use greenroom_actors::ports::store::{ASK_PREFIX, AskSubject};
+use greenroom_actors::requests::{AnswerAsk, AskAccess, ExecutionState};
+use serde_json::{Value, json};
+
+use super::Outcome;
+use super::session::Session;
+use crate::api::catalogue::RouteName;
+use crate::api::error::AskRefusal;
+use crate::api::faces::mcp::{
+    Members, Refusal, Responses, Run, Standing, Task, code, task_now, text,
+};
+use crate::api::{ApiError, executions, inbox};
+
+impl Session {
+    /// Carries `tasks/get` out.
+    pub(super) async fn show_task(&mut self) -> Outcome {
+        let (id, run) = self.take_task(RouteName::DescribeExecution)?;
+        let state = self.task_state(&run).await?;
+        let standing = Standing::of_state(&state);
+        let (question, result) = match &standing {
+            Standing::Suspended(waiting) => (self.open_question(&run, waiting).await, None),
+            Standing::Completed(_) | Standing::Failed(_) => {
+                (None, Some(self.ended(&run, &standing)))
+            }
+            Standing::Running | Standing::Cancelled(_) => (None, None),
+        };
+        let question = question.as_ref().map(|(ask, question)| (ask.as_str(), question));
+        Ok(task_now(&Task { id: &id, state: &state, question }, result))
+    }
+
+    /// Carries `tasks/update` out: takes the answers of a person. Those to what no longer waits are
+    /// ignored.
+    pub(super) async fn update_task(&mut self) -> Outcome {
+        let responses = Responses::take(&mut self.request)?;
+        let (_, run) = self.take_task(RouteName::ResumeExecution)?;
+        self.task_state(&run).await?;
+        for (key, content) in responses.accepted() {
+            let data = self.answer_from(key, content).await;
+            match self.answer_ask(&run, key, data).await {
+                Ok(())
+                | Err(ApiError::Ask(
+                    AskRefusal::NotFound(_)
+                    | AskRefusal::Answered { .. }
+                    | AskRefusal::Expired { .. }
+                    | AskRefusal::Withdrawn { .. },
+                )) => {}
+                Err(refusal @ ApiError::Ask(_)) => {
+                    return Err(self.request.invalid(format!("inputResponses.{key}: {refusal}")));
+                }
+                Err(refusal) => return Err(self.request.refused(&refusal)),
+            }
+        }
+        Ok(Members::new())
+    }
+
+    /// Carries `tasks/cancel` out. A task that has ended stays as it is.
+    pub(super) async fn cancel_task(&mut self) -> Outcome {
+        let (_, run) = self.take_task(RouteName::CancelExecution)?;
+        let (runtime, caller) = (&self.call.runtime, &self.call.caller);
+        match executions::cancel(runtime, &self.target(&run), Ok(b"{}"), caller).await {
+            Ok(_) | Err(ApiError::ExecutionAlready { .. } | ApiError::ExecutionCompensates(_)) => {
+                Ok(Members::new())
+            }
+            Err(ApiError::ExecutionNotFound(_)) => Err(self.unknown_task()),
+            Err(refusal) => Err(self.request.refused(&refusal)),
+        }
+    }
+
+    /// Answers an ask of the execution; another one is not found.
+    async fn answer_ask(&self, run: &Run, key: &str, data: Value) -> Result<(), ApiError> {
+        let (runtime, caller) = (&self.call.runtime, &self.call.caller);
+        let unknown = || ApiError::Ask(AskRefusal::NotFound(key.to_owned()));
+        if !key.starts_with(ASK_PREFIX) {
+            return Err(unknown());
+        }
+        let ask = inbox::find(runtime, key, caller).await?;
+        match &ask.subject {
+            AskSubject::Step(step) if step.execution_id == run.execution => {}
+            AskSubject::Step(_) | AskSubject::Call(_) => return Err(unknown()),
+        }
+        let access = AskAccess { answerer: Some(caller.answerer(None)), ..AskAccess::default() };
+        let by = caller.principal(None)?;
+        let answer = AnswerAsk { data, by, access, idempotency: None };
+        let answered = runtime.answer_ask(ask, answer).await;
+        answered.map(drop).map_err(|error| ApiError::from_ask(key, error))
+    }
+
+    /// Takes the id of a task that the caller may do this to. That of another user is as unknown as
+    /// one that never was.
+    fn take_task(&mut self, route: RouteName) -> Result<(String, Run), Refusal> {
+        if !self.request.abilities().follows_tasks {
+            return Err(self.without_tasks());
+        }
+        let id = text(&mut self.request, "taskId")?;
+        let id = id.ok_or_else(|| self.request.invalid("taskId is missing"))?;
+        let run = self.tokens().read_task_id(&id).filter(|run| self.may(route, run));
+        let run = run.ok_or_else(|| self.unknown_task())?;
+        Ok((id, run))
+    }
+
+    async fn task_state(&self, run: &Run) -> Result<ExecutionState, Refusal> {
+        let state = executions::describe(&self.call.runtime, &self.target(run)).await;
+        state.map_err(|refusal| match refusal {
+            ApiError::ExecutionNotFound(_) => self.unknown_task(),
+            refusal => self.request.refused(&refusal),
+        })
+    }
+
+    fn unknown_task(&self) -> Refusal {
+        self.request.invalid("unknown task")
+    }
+
+    fn without_tasks(&self) -> Refusal {
+        let text = "The client has to declare the extension io.modelcontextprotocol/tasks";
+        let needed = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+        let data = json!({ "requiredCapabilities": needed });
+        self.request.refuse(code::CAPABILITY_MISSING, text).with(data)
+    }
+}
