@@ -11,6 +11,7 @@ mod document;
 mod exporting;
 mod front_end;
 mod maintenance;
+mod mcp;
 mod metrics;
 mod models;
 mod parts;
@@ -140,6 +141,8 @@ pub struct Application {
     log_writer: Option<LogStoreWriter>,
     /// Reloads the configuration; `None` without a file.
     reloading: Option<Reloading>,
+    /// Tools of MCP servers.
+    mcp: mcp::Tools,
     /// Resolves with the reason when another server has taken the store over.
     store_lost: BoxFuture<'static, String>,
 }
@@ -180,6 +183,8 @@ impl Application {
         let grace = config.server.shutdown_grace;
         let launched = Runtime::launch(registry, ports, config.runtime_limits()).await;
         let runtime = launched.map_err(io::Error::other)?;
+        let mcp = mcp::Tools::start(&outbound, &runtime, metrics.clone())?;
+        let servers = mcp.servers();
         let reload_status = Arc::new(ReloadStatus::default());
         let log_writer = start_log_writer(&config, store, &runtime, &telemetry);
         warn_of_another_logger();
@@ -190,10 +195,12 @@ impl Application {
                 links: read_links,
                 exporter: telemetry.stats(),
                 reload_status: Arc::clone(&reload_status),
+                servers: servers.clone(),
             });
         }
         web.metrics.clone_from(&metrics);
         web.reload_status = Arc::clone(&reload_status);
+        web.servers = servers;
         let catalogue = Arc::clone(&web.binding.catalogue);
         let shutdown = Shutdown::new();
         // callers reach the others through a load balancer, which repeats what was not connected
@@ -204,7 +211,8 @@ impl Application {
         // without the parts: the store belongs to the runtime alone
         let registered =
             Registered { registry: registered, providers, routes, parts: Parts::default() };
-        let context = ReloadContext { runtime, metrics, reload_status, catalogue, outbound };
+        let tools = mcp.clone();
+        let context = ReloadContext { runtime, tools, reload_status, catalogue, outbound };
         let reloading = Reloading::new(config, registered, context)?;
         Ok(Self {
             server,
@@ -216,6 +224,7 @@ impl Application {
             environment,
             log_writer,
             reloading,
+            mcp,
             store_lost: lost,
         })
     }
@@ -302,6 +311,7 @@ pub(crate) fn registry(
     registry.closures = registered.closures;
     registry.tools = tools::definitions(&config.tools, outward, &registry.workflows)?;
     registry.tools.extend(registered.tools);
+    mcp::add_placeholders(config, outward, &mut registry)?;
     Ok(registry)
 }
 
@@ -346,6 +356,7 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         maintenance: Arc::new(maintenance::maintenance(system, updates)),
         metrics: None,
         reload_status: Arc::default(),
+        servers: None,
     }
 }
 

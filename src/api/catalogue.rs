@@ -113,6 +113,8 @@ pub enum RouteName {
     ShowHistory,
     ListTools,
     ExecuteTool,
+    ListServers,
+    RestartServer,
     ListConversations,
     CreateConversation,
     DescribeConversation,

@@ -6,6 +6,7 @@ mod blocks;
 mod cluster;
 mod compensation;
 mod includes;
+mod mcp;
 mod mistakes;
 mod models;
 mod page;

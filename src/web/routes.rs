@@ -167,6 +167,8 @@ fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
         RouteName::CompleteChat => route.to(openai::complete),
         RouteName::ListTools => route.to(tools::list),
         RouteName::ExecuteTool => route.to(tools::execute),
+        RouteName::ListServers => route.to(tools::servers),
+        RouteName::RestartServer => route.to(tools::restart),
         RouteName::ListConversations => route.to(memory::list),
         RouteName::CreateConversation => route.to(memory::create),
         RouteName::DescribeConversation => route.to(memory::describe),

@@ -19,6 +19,8 @@ mod generated;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod mcp;
+#[cfg(test)]
 mod metrics;
 #[cfg(test)]
 mod openapi;
@@ -53,4 +55,10 @@ mod test_server;
 #[test]
 fn serve_as_child() {
     test_server::serve_if_asked();
+}
+
+/// Not a test: servers under test start this binary again, with this filter, as an MCP server.
+#[test]
+fn serve_as_mcp_server() {
+    mcp::serve_if_asked();
 }

@@ -59,6 +59,8 @@ pub(super) fn describe(row: &Route, registry: &Registry, components: &mut Compon
         RouteName::ListModels => openai::models(components),
         RouteName::DescribeModel => openai::model(components),
         RouteName::CompleteChat => openai::complete(components),
+        RouteName::ListServers => tools::servers(components),
+        RouteName::RestartServer => tools::restart(components),
         RouteName::ListConversations => memory::list(registry, components),
         RouteName::CreateConversation => memory::create(registry, components),
         RouteName::DescribeConversation => memory::describe(registry, components),

@@ -24,6 +24,7 @@ const FILES: [(&str, &str); 8] = [
     ("models", include_str!("models.json")),
     ("agents", include_str!("agents.json")),
     ("tools", include_str!("tools.json")),
+    ("mcp", include_str!("mcp.json")),
     ("workflows", include_str!("workflows.json")),
     ("steps", include_str!("steps.json")),
     ("faces", include_str!("faces.json")),

@@ -1,0 +1,182 @@
+//! Tools of MCP servers: called directly, by agents and by steps, while the servers behave and while
+//! they do not.
+
+mod away;
+mod real;
+mod scripted;
+
+use serde_json::{Value, json};
+use support::eventually;
+use support::server::{Home, Server};
+
+pub(crate) use self::scripted::serve_if_asked;
+use crate::program::Programs as _;
+
+/// Agents and workflows that call tools of the server `own`.
+const CALLERS: &str = r#"
+[models.offline]
+provider = "rehearsal"
+rules = [
+    { when = "tool_results", reply = "it said {{ tool_results[-1].output }}{{ tool_results[-1].error }}" },
+    { when = "'sum' in prompt", tool_call = { name = "own.sum", args = { n = "41" } } },
+    { when = "'die' in prompt", tool_call = { name = "own.die", args = {} } },
+]
+
+[agents.clerk]
+model = "offline"
+tools = ["own.sum", "own.die"]
+
+[workflows.adding]
+steps = [{ id = "add", tool = "own.sum", args = { n = "input.n" } }]
+
+[workflows.staying]
+steps = [{ id = "stay", tool = "own.stay", args = {} }]
+
+[workflows.reading]
+steps = [{ id = "read", tool = "own.stay_once", args = {} }]
+"#;
+
+/// A server with the scripted MCP server `own`.
+pub(super) struct Site {
+    pub(super) home: Home,
+    pub(super) server: Server,
+}
+
+impl Site {
+    /// Starts a server with further lines for `own`, and waits until that is connected.
+    pub(super) fn start(lines: &str) -> Self {
+        let home = Home::new("");
+        let own = scripted::config("own", "good", &home.path("asked"));
+        home.configure(&format!("{own}{lines}\n{CALLERS}"));
+        let server = Server::start(home.greenroom(&[]));
+        let site = Self { home, server };
+        site.status_when("own", |status| status["state"] == "ready");
+        site
+    }
+
+    /// Waits for a state of an MCP server.
+    pub(super) fn status_when(&self, name: &str, is_expected: impl Fn(&Value) -> bool) -> Value {
+        status_when(&self.server, name, is_expected)
+    }
+
+    /// Calls a tool of `own`; returns the result, or the text of the failure.
+    pub(super) fn call(&self, tool: &str, input: &Value) -> Result<Value, String> {
+        call(&self.server, &format!("own.{tool}"), input)
+    }
+
+    /// Waits until the scripted server has noted something.
+    pub(super) fn noted(&self, what: &str) {
+        eventually(what, || {
+            let noted = std::fs::read_to_string(self.home.path("asked")).unwrap_or_default();
+            noted.lines().any(|line| line == what).then_some(())
+        });
+    }
+}
+
+/// Waits for a state of an MCP server.
+fn status_when(server: &Server, name: &str, is_expected: impl Fn(&Value) -> bool) -> Value {
+    eventually(&format!("the state of {name}"), || {
+        let statuses = server.get("/tools/mcp").data();
+        let statuses = statuses.as_array().unwrap();
+        statuses.iter().find(|status| status["name"] == name && is_expected(status)).cloned()
+    })
+}
+
+/// Calls a tool; returns the result, or the text of the failure.
+fn call(server: &Server, tool: &str, input: &Value) -> Result<Value, String> {
+    let reply = server.post(&format!("/tools/{tool}/execute"), &json!({ "input": input }));
+    match reply.status {
+        200 => Ok(reply.data()["result"].clone()),
+        _ => Err(reply.error()),
+    }
+}
+
+/// Returns the names of the registered tools.
+fn tool_names(server: &Server) -> Vec<String> {
+    let tools = server.get("/tools").data();
+    let tools = tools.as_array().unwrap();
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn tools_are_called_directly_by_agents_and_by_steps() {
+    let site = Site::start("");
+    let said = site.call("echo", &json!({ "n": 1 })).unwrap();
+    let said: Value = serde_json::from_str(said.as_str().unwrap()).unwrap();
+    assert_eq!(said, json!({ "arguments": { "n": 1 }, "hasKey": true }));
+    assert_eq!(site.call("sum", &json!({ "n": 1 })), Ok(json!({ "sum": 2 })));
+    let answer = site.server.post("/agents/clerk/text", &json!({ "input": "the sum, please" }));
+    assert!(answer.data()["text"].as_str().unwrap().contains("42"), "{answer:?}");
+    let input = json!({ "input": { "n": 2 } });
+    let executed = site.server.post("/workflows/adding/execute", &input).data();
+    assert_eq!(executed["result"], json!({ "sum": 3 }), "{executed}");
+    let status = site.status_when("own", |_| true);
+    assert_eq!((&status["calls"], &status["failures"]), (&json!(4), &json!(0)));
+    assert_eq!(status["protocol"], "2025-11-25");
+}
+
+#[test]
+fn failures_reach_the_caller_in_words() {
+    let site = Site::start("timeout = \"10s\"");
+    for (tool, expected) in [
+        ("fail", "Failed to execute tool: the printer burns"),
+        ("refuse", "Failed to execute tool: n is too small"),
+        ("ask", "\"this client cannot ask a person\""),
+    ] {
+        let said = site.call(tool, &json!({})).map(|result| result.to_string());
+        let said = said.unwrap_or_else(|failure| failure);
+        assert!(said.contains(expected) || said.contains("cannot ask a person"), "{tool}: {said}");
+    }
+    let invalid = site.call("sum", &json!({ "n": "one" })).unwrap_err();
+    assert!(invalid.starts_with("Invalid tool input: n"), "{invalid}");
+}
+
+#[test]
+fn tools_that_cannot_be_used_are_listed_with_the_reason() {
+    let site = Site::start("tools = [\"*\", \"!refuse\"]\n");
+    let status = site.status_when("own", |_| true);
+    let left_out = status["leftOut"].as_array().unwrap().iter();
+    let left_out: Vec<_> =
+        left_out.map(|it| (it["name"].as_str().unwrap(), it["reason"].as_str().unwrap())).collect();
+    let long = "long".repeat(20);
+    let expected = [
+        ("refuse", "`tools` leaves it out"),
+        ("echo", "the server has two tools of this name"),
+        ("not a name", "its name is not"),
+        (long.as_str(), "its name is not"),
+        ("loose", "its schema cannot be used"),
+    ];
+    assert_eq!(left_out.len(), expected.len(), "{left_out:?}");
+    for ((name, reason), (of, part)) in left_out.iter().zip(expected) {
+        assert!(*name == of && reason.starts_with(part), "{name}: {reason}");
+    }
+    let names = tool_names(&site.server);
+    assert!(names.contains(&"own.sum".to_owned()) && !names.contains(&"own.refuse".to_owned()));
+}
+
+#[test]
+fn a_changed_list_is_read_again() {
+    let site = Site::start("");
+    let grown = || tool_names(&site.server).contains(&"own.grown".to_owned());
+    assert!(!grown());
+    site.call("grow", &json!({})).unwrap();
+    eventually("the tool", || grown().then_some(()));
+    assert_eq!(site.call("grown", &json!({})), Ok(json!("grown is done")));
+}
+
+#[test]
+fn calls_of_agents_wait_for_an_approval() {
+    let site = Site::start("approval = [\"sum\"]");
+    let answer = site.server.post("/agents/clerk/text", &json!({ "input": "the sum, please" }));
+    let asks = site.server.get("/inbox").data();
+    assert_eq!(asks["asks"].as_array().map(Vec::len), Some(1), "{answer:?}\n{asks}");
+}
+
+#[test]
+fn a_call_that_is_given_up_is_cancelled_at_the_server() {
+    let site = Site::start("timeout = \"100ms\"");
+    let failure = site.call("hang", &json!({})).unwrap_err();
+    assert_eq!(failure, "Failed to execute tool: timed out after 100 ms");
+    site.noted("cancelled");
+    assert_eq!(site.call("sum", &json!({ "n": 1 })), Ok(json!({ "sum": 2 })));
+}
