@@ -79,9 +79,10 @@ use crate::web::server::{listen, serve};
 use crate::web::settings::WebConfig;
 use crate::web::shutdown::Shutdown;
 
-/// Log targets of libraries that report misbehaving clients, notices of a database and connections
-/// that it closed: the server says itself what an operator has to know of them.
-const NOISY_TARGETS: &[&str] = &["actix_http", "deadpool.postgres", "tokio_postgres"];
+/// Log targets of libraries that report misbehaving clients and MCP servers, notices of a database and
+/// connections that it closed: the server says itself what an operator has to know of them.
+const NOISY_TARGETS: &[&str] =
+    &["actix_http", "deadpool.postgres", "rmcp", "tokio_postgres", "tracing::span"];
 
 /// Time for connections to close after all requests have been answered.
 const CONNECTIONS_GRACE: Duration = Duration::from_secs(5);

@@ -219,3 +219,33 @@ impl Tools {
         std::future::ready(()).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use greenroom_actors::agent::tool::ToolFunction;
+
+    use super::*;
+
+    const TEXT: &str = "[models.m]\nprovider = \"mock\"\n\
+        [mcp.files]\ncommand = [\"true\"]\napproval = [\"write\"]\nretry = [\"read\"]\n\
+        [agents.a]\nmodel = \"m\"\ntools = [\"files.write\"]\n\
+        [workflows.w]\nsteps = [{ id = \"s\", tool = \"files.read\" }]\n";
+
+    #[test]
+    fn tools_that_agents_and_steps_name_have_placeholders() {
+        let config = Config::parse(TEXT, "c.toml").unwrap();
+        let outward = |name: &str, call: OutwardCall<'_>| {
+            let OutwardCall::Mcp { server, tool } = call else { panic!("{name}: {call:?}") };
+            assert_eq!(name, format!("{server}.{tool}"));
+            let function: ToolFunction =
+                Arc::new(|_, _| Box::pin(std::future::ready(Ok(json!(1)))));
+            Ok(function)
+        };
+        let registry = super::super::registry(&config, &outward, Registry::default()).unwrap();
+        let (read, write) = (&registry.tools["files.read"], &registry.tools["files.write"]);
+        assert_eq!(registry.tools.len(), 2);
+        assert_eq!(read.spec.parameters, json!({ "type": "object" }));
+        assert!(read.approval.is_none() && write.approval.is_some());
+        assert_eq!((read.on_crash, write.on_crash), (OnCrash::Repeat, OnCrash::Tell));
+    }
+}

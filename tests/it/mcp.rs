@@ -17,7 +17,7 @@ const CALLERS: &str = r#"
 [models.offline]
 provider = "rehearsal"
 rules = [
-    { when = "tool_results", reply = "it said {{ tool_results[-1].output }}{{ tool_results[-1].error }}" },
+    { when = "tool_results", reply = "it said {{ tool_results[-1] }}" },
     { when = "'sum' in prompt", tool_call = { name = "own.sum", args = { n = "41" } } },
     { when = "'die' in prompt", tool_call = { name = "own.die", args = {} } },
 ]
@@ -50,7 +50,7 @@ impl Site {
         home.configure(&format!("{own}{lines}\n{CALLERS}"));
         let server = Server::start(home.greenroom(&[]));
         let site = Self { home, server };
-        site.status_when("own", |status| status["state"] == "ready");
+        ready(&site.server, "own");
         site
     }
 
@@ -80,6 +80,24 @@ fn status_when(server: &Server, name: &str, is_expected: impl Fn(&Value) -> bool
         let statuses = statuses.as_array().unwrap();
         statuses.iter().find(|status| status["name"] == name && is_expected(status)).cloned()
     })
+}
+
+/// Waits until a server is connected and its tools are registered.
+fn ready(server: &Server, name: &str) -> Value {
+    let status = status_when(server, name, |status| status["state"] == "ready");
+    let own = status["tools"].as_array().unwrap().iter().map(|tool| tool.as_str().unwrap());
+    let own: Vec<_> = own.map(str::to_owned).collect();
+    eventually(&format!("the tools of {name}"), || {
+        let registered = server.get("/tools").data();
+        let registered = registered.as_array().unwrap();
+        let is_placeholder =
+            |tool: &Value| tool["description"].as_str().unwrap().contains("not connected yet");
+        let is_known = |name: &String| {
+            registered.iter().any(|tool| tool["name"] == **name && !is_placeholder(tool))
+        };
+        own.iter().all(is_known).then_some(())
+    });
+    status
 }
 
 /// Calls a tool; returns the result, or the text of the failure.

@@ -1015,6 +1015,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tools/mcp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the MCP servers whose tools are used */
+        get: operations["listMcpServers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tools/mcp/{server}/restart": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Connect an MCP server again
+         * @description Ends the connection, and the program if it is one, and begins another. Calls in progress are cut off.
+         */
+        post: operations["restartMcpServer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/memory/conversations": {
         parameters: {
             query?: never;
@@ -2367,6 +2404,47 @@ export interface components {
             /** @constant */
             success: false;
             error: string;
+        };
+        /** @description Item of `GET /tools/mcp`. */
+        McpServer: {
+            /** @description Begin of the names of its tools, before a dot. */
+            name: string;
+            /** @description `http` or `program`. */
+            transport: string;
+            state: components["schemas"]["McpServerState"];
+            /** @description Reason of the newest failure, while there is no connection. */
+            reason?: string;
+            /** @description Version of the protocol, while there is a connection. */
+            protocol?: string;
+            /** @description Names of its tools; of the newest connection. */
+            tools: string[];
+            /** @description Tools that cannot or must not be used. */
+            leftOut: components["schemas"]["McpToolLeftOut"][];
+            /**
+             * Format: int64
+             * @description Calls since the start of the server.
+             */
+            calls: number;
+            /**
+             * Format: int64
+             * @description Calls that failed.
+             */
+            failures: number;
+        };
+        /** @description Response of `POST /tools/mcp/:server/restart`. */
+        McpServerRestarted: {
+            name: string;
+        };
+        /**
+         * @description State of a connection.
+         * @enum {string}
+         */
+        McpServerState: "connecting" | "ready" | "failed";
+        /** @description A tool that is not used. */
+        McpToolLeftOut: {
+            /** @description Its name at the server. */
+            name: string;
+            reason: string;
         };
         /**
          * ModelInputMessage
@@ -3841,7 +3919,7 @@ export interface components {
          *
          *     `memory_off`: Agent assistant has no memory
          */
-        "Refused400.83": {
+        "Refused400.84": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3867,7 +3945,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the body ends before it is complete
          */
-        "Refused400.84": {
+        "Refused400.85": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3879,7 +3957,7 @@ export interface components {
             };
         };
         /** @description `header_invalid`: Invalid header Sec-WebSocket-Key: must be sent */
-        "Refused400.92": {
+        "Refused400.93": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3897,7 +3975,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the query cannot be read
          */
-        "Refused400.94": {
+        "Refused400.95": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4108,7 +4186,7 @@ export interface components {
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.88": {
+        "Refused403.89": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4312,12 +4390,24 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description `mcp_server_not_found`: MCP server files not found */
+        "Refused404.83": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /**
          * @description `agent_not_found`: Agent assistant not found
          *
          *     `conversation_not_found`: Conversation not found
          */
-        "Refused404.86": {
+        "Refused404.87": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4329,18 +4419,6 @@ export interface components {
             };
         };
         /** @description `not_found`: Not found: DELETE /api/memory/users/%00 */
-        "Refused404.89": {
-            headers: {
-                "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Failure"];
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `trace_not_found`: Trace 0af7651916cd43dd8448eb211c80319c not found */
         "Refused404.90": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
@@ -4352,8 +4430,20 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `span_not_found`: Span b7ad6b7169203331 not found */
+        /** @description `trace_not_found`: Trace 0af7651916cd43dd8448eb211c80319c not found */
         "Refused404.91": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `span_not_found`: Span b7ad6b7169203331 not found */
+        "Refused404.92": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4595,7 +4685,7 @@ export interface components {
             };
         };
         /** @description `conversation_exists`: Conversation already exists: holidays */
-        "Refused409.85": {
+        "Refused409.86": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4607,7 +4697,7 @@ export interface components {
             };
         };
         /** @description `conversation_exists`: Conversation already exists: holidays-2 */
-        "Refused409.87": {
+        "Refused409.88": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4704,7 +4794,7 @@ export interface components {
             };
         };
         /** @description `upgrade_required`: This route is a WebSocket: send Connection: Upgrade and Upgrade: websocket */
-        "Refused426.93": {
+        "Refused426.94": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -5079,7 +5169,7 @@ export interface components {
         /** @description Model that answered in place of the configured one. */
         ModelFallback: string;
         /** @description Error code, for programs. Never changes. */
-        ErrorCode: "agent_not_found" | "agent_required" | "answer_invalid" | "answer_refused" | "ask_ambiguous" | "ask_answered" | "ask_changed" | "ask_claimed" | "ask_expired" | "ask_not_found" | "ask_withdrawn" | "at_capacity" | "body_invalid" | "body_too_large" | "body_too_slow" | "busy" | "conversation_exists" | "conversation_not_found" | "definition_differs" | "draining" | "encoding_unsupported" | "environment_file_failed" | "execution_exists" | "execution_failed" | "execution_moved" | "execution_not_found" | "execution_not_running" | "generation_cancelled" | "generation_exists" | "generation_failed" | "generation_not_found" | "generation_not_running" | "header_invalid" | "host_not_allowed" | "idempotency_key_reused" | "input_invalid" | "install_failed" | "install_off" | "install_running" | "internal" | "json_invalid" | "link_expired" | "link_invalid" | "links_off" | "local_only" | "media_type_unsupported" | "memory_off" | "not_assigned" | "not_found" | "not_suspended" | "not_yours" | "origin_not_allowed" | "package_not_found" | "provider_auth" | "provider_error" | "provider_rate_limited" | "provider_timeout" | "query_invalid" | "request_invalid" | "resume_data_invalid" | "role_missing" | "schema_invalid" | "server_unreachable" | "span_not_found" | "step_ambiguous" | "step_asks" | "step_does_not_suspend" | "step_not_found" | "step_not_replayable" | "step_not_suspended" | "store_unavailable" | "suspension_passed" | "tool_failed" | "tool_input_invalid" | "tool_not_found" | "trace_not_found" | "updates_unchecked" | "upgrade_required" | "workflow_not_found";
+        ErrorCode: "agent_not_found" | "agent_required" | "answer_invalid" | "answer_refused" | "ask_ambiguous" | "ask_answered" | "ask_changed" | "ask_claimed" | "ask_expired" | "ask_not_found" | "ask_withdrawn" | "at_capacity" | "body_invalid" | "body_too_large" | "body_too_slow" | "busy" | "conversation_exists" | "conversation_not_found" | "definition_differs" | "draining" | "encoding_unsupported" | "environment_file_failed" | "execution_exists" | "execution_failed" | "execution_moved" | "execution_not_found" | "execution_not_running" | "generation_cancelled" | "generation_exists" | "generation_failed" | "generation_not_found" | "generation_not_running" | "header_invalid" | "host_not_allowed" | "idempotency_key_reused" | "input_invalid" | "install_failed" | "install_off" | "install_running" | "internal" | "json_invalid" | "link_expired" | "link_invalid" | "links_off" | "local_only" | "mcp_server_not_found" | "media_type_unsupported" | "memory_off" | "not_assigned" | "not_found" | "not_suspended" | "not_yours" | "origin_not_allowed" | "package_not_found" | "provider_auth" | "provider_error" | "provider_rate_limited" | "provider_timeout" | "query_invalid" | "request_invalid" | "resume_data_invalid" | "role_missing" | "schema_invalid" | "server_unreachable" | "span_not_found" | "step_ambiguous" | "step_asks" | "step_does_not_suspend" | "step_not_found" | "step_not_replayable" | "step_not_suspended" | "store_unavailable" | "suspension_passed" | "tool_failed" | "tool_input_invalid" | "tool_not_found" | "trace_not_found" | "updates_unchecked" | "upgrade_required" | "workflow_not_found";
         /** @description Seconds to wait before a retry. */
         RetryAfter: number;
         /** @description Required authentication. */
@@ -7583,6 +7673,64 @@ export interface operations {
             503: components["responses"]["Refused503.9"];
         };
     };
+    listMcpServers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All MCP servers, by name */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["McpServer"][];
+                    };
+                };
+            };
+            403: components["responses"]["Refused403.19"];
+            500: components["responses"]["Refused500.16"];
+        };
+    };
+    restartMcpServer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the server */
+                server: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Another connection begins */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["McpServerRestarted"];
+                    };
+                };
+            };
+            403: components["responses"]["Refused403.73"];
+            404: components["responses"]["Refused404.83"];
+            500: components["responses"]["Refused500.16"];
+        };
+    };
     listConversations: {
         parameters: {
             query?: {
@@ -7615,7 +7763,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.83"];
+            400: components["responses"]["Refused400.84"];
             403: components["responses"]["Refused403.19"];
             404: components["responses"]["Refused404.29"];
             500: components["responses"]["Refused500.16"];
@@ -7663,11 +7811,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.84"];
+            400: components["responses"]["Refused400.85"];
             403: components["responses"]["Refused403.2"];
             404: components["responses"]["Refused404.29"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.85"];
+            409: components["responses"]["Refused409.86"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.16"];
@@ -7705,9 +7853,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.83"];
+            400: components["responses"]["Refused400.84"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.86"];
+            404: components["responses"]["Refused404.87"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -7746,9 +7894,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.83"];
+            400: components["responses"]["Refused400.84"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.86"];
+            404: components["responses"]["Refused404.87"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -7796,9 +7944,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.84"];
+            400: components["responses"]["Refused400.85"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.86"];
+            404: components["responses"]["Refused404.87"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
@@ -7841,9 +7989,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.83"];
+            400: components["responses"]["Refused400.84"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.86"];
+            404: components["responses"]["Refused404.87"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -7879,9 +8027,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.83"];
+            400: components["responses"]["Refused400.84"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.86"];
+            404: components["responses"]["Refused404.87"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -7931,9 +8079,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.84"];
+            400: components["responses"]["Refused400.85"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.86"];
+            404: components["responses"]["Refused404.87"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
@@ -7983,11 +8131,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.84"];
+            400: components["responses"]["Refused400.85"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.86"];
+            404: components["responses"]["Refused404.87"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.87"];
+            409: components["responses"]["Refused409.88"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.16"];
@@ -8026,7 +8174,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.83"];
+            400: components["responses"]["Refused400.84"];
             403: components["responses"]["Refused403.19"];
             404: components["responses"]["Refused404.29"];
             500: components["responses"]["Refused500.16"];
@@ -8061,8 +8209,8 @@ export interface operations {
                     };
                 };
             };
-            403: components["responses"]["Refused403.88"];
-            404: components["responses"]["Refused404.89"];
+            403: components["responses"]["Refused403.89"];
+            404: components["responses"]["Refused404.90"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.44"];
         };
@@ -8162,7 +8310,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.90"];
+            404: components["responses"]["Refused404.91"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -8212,7 +8360,7 @@ export interface operations {
             };
             400: components["responses"]["Refused400.18"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.90"];
+            404: components["responses"]["Refused404.91"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -8244,7 +8392,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.91"];
+            404: components["responses"]["Refused404.92"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -8294,7 +8442,7 @@ export interface operations {
             };
             400: components["responses"]["Refused400.18"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.91"];
+            404: components["responses"]["Refused404.92"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -8429,9 +8577,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.92"];
+            400: components["responses"]["Refused400.93"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.93"];
+            426: components["responses"]["Refused426.94"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.41"];
         };
@@ -8470,9 +8618,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.94"];
+            400: components["responses"]["Refused400.95"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.93"];
+            426: components["responses"]["Refused426.94"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.41"];
         };
@@ -8505,9 +8653,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.94"];
+            400: components["responses"]["Refused400.95"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.93"];
+            426: components["responses"]["Refused426.94"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.41"];
         };

@@ -17,7 +17,8 @@ use rmcp::service::{
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, HttpStatusError, InsufficientScopeError, StreamableHttpClientTransportConfig,
+    AuthRequiredError, HttpStatusError, InsufficientScopeError,
+    StreamableHttpClientTransportConfig, StreamableHttpError,
 };
 use rmcp::{ClientHandler, Peer, RoleClient, ServiceError};
 use tokio::process::{ChildStdin, ChildStdout};
@@ -231,7 +232,7 @@ pub(super) fn why_not_sent(error: &(dyn std::error::Error + 'static)) -> String 
         if cause.is::<InsufficientScopeError>() {
             return "it refuses the authorization (status 403)".to_owned();
         }
-        if let Some(error) = cause.downcast_ref::<reqwest::Error>() {
+        if let Some(error) = of_client(cause) {
             return match error.status() {
                 Some(status) => format!("it answered with status {}", status.as_u16()),
                 None if error.is_connect() => "it cannot be reached".to_owned(),
@@ -246,9 +247,17 @@ pub(super) fn why_not_sent(error: &(dyn std::error::Error + 'static)) -> String 
 /// Returns true if the request has certainly not reached the server.
 pub(super) fn was_not_sent(error: &(dyn std::error::Error + 'static)) -> bool {
     let is_refused = |cause: &(dyn std::error::Error + 'static)| {
-        cause.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_connect)
+        of_client(cause).is_some_and(reqwest::Error::is_connect)
     };
     causes(error).any(is_refused)
+}
+
+/// Returns the error of the HTTP client, which its wrapper does not name as its source.
+fn of_client<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e reqwest::Error> {
+    match cause.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        Some(StreamableHttpError::Client(error)) => Some(error),
+        _ => cause.downcast_ref::<reqwest::Error>(),
+    }
 }
 
 fn causes<'e>(

@@ -33,16 +33,21 @@ impl Findings {
         see(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns the reason why reading ended, or what was printed in place of JSON.
-    pub(super) fn reason(&self) -> Option<String> {
-        self.with(|found| {
-            let foreign = || {
-                let text = String::from_utf8_lossy(&found.foreign);
-                let is_foreign = !found.has_spoken && found.foreign_lines > 0;
-                is_foreign.then(|| format!("it prints text that is not JSON: {}", text.trim()))
-            };
-            found.fault.clone().or_else(foreign)
+    /// Returns why a connection ended: the reason why reading ended, or else this one, with the text
+    /// that was printed in place of JSON.
+    pub(super) fn explain(&self, why: String) -> String {
+        self.with(|found| match &found.fault {
+            Some(fault) => fault.clone(),
+            None if found.has_spoken || found.foreign_lines == 0 => why,
+            None => format!("{why}; {}", found.foreign()),
         })
+    }
+}
+
+impl Found {
+    fn foreign(&self) -> String {
+        let text = String::from_utf8_lossy(&self.foreign);
+        format!("it prints text that is not JSON: {}", text.trim())
     }
 }
 
@@ -104,8 +109,7 @@ impl<R> Lines<R> {
             if found.has_spoken || found.foreign_lines <= FOREIGN_LINES_MAX {
                 return Ok(());
             }
-            let text = String::from_utf8_lossy(&found.foreign);
-            Err(format!("it prints text that is not JSON: {}", text.trim()))
+            Err(found.foreign())
         })
     }
 }
@@ -135,28 +139,29 @@ mod tests {
     use super::*;
 
     /// Reads a text with lines of at most 20 bytes; returns what was read and the reason.
-    async fn read(text: &str) -> (io::Result<usize>, Option<String>) {
+    async fn read(text: &str) -> (io::Result<usize>, String) {
         let findings = Findings::default();
         let mut lines = Lines::of(text.as_bytes(), 20, findings.clone());
         let mut all = Vec::new();
-        (lines.read_to_end(&mut all).await, findings.reason())
+        (lines.read_to_end(&mut all).await, findings.explain("closed".to_owned()))
     }
 
     #[tokio::test]
     async fn long_lines_end_the_output() {
         let fits = format!("{{{}\n[1]\n", "1".repeat(19));
-        assert!(matches!(read(&fits).await, (Ok(25), None)));
+        let (ended, reason) = read(&fits).await;
+        assert_eq!((ended.unwrap(), reason.as_str()), (25, "closed"));
         let (ended, reason) = read(&format!("{{{}", "1".repeat(20))).await;
         assert!(ended.is_err());
-        assert_eq!(reason.as_deref(), Some("it sent a message of over 20 bytes"));
+        assert_eq!(reason, "it sent a message of over 20 bytes");
     }
 
     #[tokio::test]
     async fn lines_that_are_not_json_are_shown_unless_json_follows() {
         let (ended, reason) = read("  hello\nworld\n").await;
         assert!(ended.is_ok());
-        assert_eq!(reason.as_deref(), Some("it prints text that is not JSON: hello"));
-        assert_eq!(read("hello\n{}\n").await.1, None);
+        assert_eq!(reason, "closed; it prints text that is not JSON: hello");
+        assert_eq!(read("hello\n{}\n").await.1, "closed");
         assert!(read(&"a\n".repeat(FOREIGN_LINES_MAX)).await.0.is_ok());
         assert!(read(&"a\n".repeat(FOREIGN_LINES_MAX + 1)).await.0.is_err());
         let spoken = format!("{{}}\n{}", "a\n".repeat(FOREIGN_LINES_MAX + 1));

@@ -22,6 +22,8 @@ use crate::mcp_servers::ServerState;
 
 /// Time that a program has to end after its input was closed.
 const END_GRACE: Duration = Duration::from_secs(2);
+/// Longest pause before the next connection for which calls wait.
+const WAIT_MAX: Duration = Duration::from_secs(5);
 /// Shortest time between two reads of a list, however often the server says that it has changed.
 const LIST_PAUSE: Duration = Duration::from_secs(1);
 /// Shortest time for which a list counts as fresh, whatever the server says.
@@ -206,12 +208,8 @@ impl Link {
                         pause = delay;
                     }
                     // one that is lost again and again counts as failed
-                    let is_first = pause == delay;
-                    self.enter(if is_first {
-                        State::Connecting
-                    } else {
-                        State::Failed(why.into())
-                    });
+                    let is_soon = pause <= WAIT_MAX;
+                    self.enter(if is_soon { State::Connecting } else { State::Failed(why.into()) });
                 }
                 Ending::Failed(why) => {
                     log::warn!("MCP server {}: {why}; next attempt in {pause:?}", self.name());
@@ -261,7 +259,7 @@ impl Link {
                     Ok(Err(error)) => why_not_begun(error),
                     _ => format!("it did not answer within {limit:?}"),
                 };
-                let why = findings.reason().unwrap_or(why);
+                let why = findings.explain(why);
                 return Ending::Failed(self.with_last_words(why, program, END_GRACE).await);
             }
         };
@@ -283,11 +281,11 @@ impl Link {
             Ending::Stopped => self.stopped(program).await,
             Ending::Asked => self.asked(program).await,
             Ending::Lost(why) => {
-                let why = findings.reason().unwrap_or(why);
+                let why = findings.explain(why);
                 Ending::Lost(self.with_last_words(why, program, Duration::ZERO).await)
             }
             Ending::Failed(why) => {
-                let why = findings.reason().unwrap_or(why);
+                let why = findings.explain(why);
                 Ending::Failed(self.with_last_words(why, program, Duration::ZERO).await)
             }
         }
@@ -409,7 +407,10 @@ async fn listen(peer: &Peer<RoleClient>, changed: Arc<Notify>) {
         let tells = tools.is_some_and(|tools| tools.list_changed == Some(true));
         tells && info.protocol_version >= ProtocolVersion::V_2026_07_28
     });
-    while is_wanted {
+    if !is_wanted {
+        std::future::pending::<()>().await;
+    }
+    loop {
         let filter = SubscriptionFilter::builder().tools_list_changed().build();
         match peer.listen(filter).await {
             Ok(mut subscription) => {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use support::server::{Home, Server};
 use support::{PATIENCE, eventually};
 
-use super::{CALLERS, Site, call, scripted, status_when, tool_names};
+use super::{CALLERS, Site, call, ready, scripted, status_when, tool_names};
 use crate::program::Programs as _;
 
 const CUT_OFF: &str = "the call was cut off; it may have happened";
@@ -47,7 +47,7 @@ fn servers_that_cannot_be_connected_are_shown_with_the_reason_and_delay_nothing(
     let begun = Instant::now();
     let server = Server::start(home.greenroom(&[]));
     assert_eq!(server.get("/readyz").status, 200);
-    status_when(&server, "own", |status| status["state"] == "ready");
+    ready(&server, "own");
     assert!(begun.elapsed() < PATIENCE / 2);
     assert_eq!(call(&server, "own.sum", &json!({ "n": 1 })), Ok(json!({ "sum": 2 })));
     for (name, reason) in [
@@ -81,8 +81,8 @@ fn tools_of_a_server_that_is_away_stay_and_say_so() {
     assert!(answer.data()["text"].as_str().unwrap().contains(away), "{answer:?}");
     let restart = |name: &str| server.post(&format!("/tools/mcp/{name}/restart"), &json!({}));
     assert_eq!(restart("own").data(), json!({ "name": "own" }));
-    let unknown = restart("owl");
-    assert_eq!((unknown.status, unknown.error().as_str()), (404, "MCP server owl not found"));
+    let unknown = restart("elephant");
+    assert_eq!((unknown.status, unknown.error().as_str()), (404, "MCP server elephant not found"));
 }
 
 #[test]
@@ -127,16 +127,14 @@ fn after_a_kill_a_step_repeats_a_call_only_if_that_does_no_harm() {
     assert_eq!((times("stay"), times("stay_once")), (1, 2));
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn programs_end_with_the_server() {
     let site = Site::start("");
-    let parent = site.server.child.id().to_string();
-    let children = || {
-        let listed = std::process::Command::new("ps").args(["-o", "pid=", "--ppid", &parent]);
-        let mut listed = listed;
-        String::from_utf8(listed.output().unwrap().stdout).unwrap()
-    };
-    let child = children().trim().to_owned();
+    let threads = format!("/proc/{}/task", site.server.child.id());
+    let threads = std::fs::read_dir(threads).unwrap().map(|thread| thread.unwrap().path());
+    let children = threads.filter_map(|it| std::fs::read_to_string(it.join("children")).ok());
+    let child = children.collect::<String>().trim().to_owned();
     assert!(!child.is_empty());
     let Site { home: _home, mut server } = site;
     server.signal("TERM");

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 use support::server::{Home, Server};
 
-use super::{call, status_when, tool_names};
+use super::{call, ready, status_when, tool_names};
 use crate::clients::missing;
 use crate::program::Programs as _;
 
@@ -50,7 +50,7 @@ tools = ["read_*", "list_*", "!read_media_file"]
 [models.offline]
 provider = "rehearsal"
 rules = [
-    {{ when = "tool_results", reply = "the note says {{{{ tool_results[-1].output }}}}" }},
+    {{ when = "tool_results", reply = "the note says {{{{ tool_results[-1] }}}}" }},
     {{ tool_call = {{ name = "files.read_text_file", args = {{ path = {path} }} }} }},
 ]
 
@@ -66,7 +66,7 @@ steps = [{{ id = "list", tool = "files.list_directory", args = {{ path = "input.
     ));
     let server = Server::start(home.greenroom(&[]));
     for name in ["everything", "files"] {
-        status_when(&server, name, |status| status["state"] == "ready");
+        ready(&server, name);
     }
     let sum = call(&server, "everything.get-sum", &json!({ "a": 2, "b": 3 })).unwrap();
     assert!(sum.to_string().contains('5'), "{sum}");
@@ -125,7 +125,7 @@ fn the_official_sdk_is_used_over_http() {
     let mut command = home.greenroom(&[]);
     command.env("MCP_TOKEN", "t0ken-of-the-test");
     let server = Server::start(command);
-    let status = status_when(&server, "remote", |status| status["state"] == "ready");
+    let status = ready(&server, "remote");
     assert_eq!((&status["protocol"], &status["transport"]), (&json!("2026-07-28"), &json!("http")));
     let sum = call(&server, "remote.add", &json!({ "a": 2, "b": 3 }));
     assert_eq!(sum, Ok(json!({ "sum": 5 })));

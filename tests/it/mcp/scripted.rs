@@ -1,7 +1,7 @@
 //! An MCP server of the tests' own: it answers, hangs, dies, floods and lies. It is the test binary
 //! itself, started again by the server under test.
 
-use std::io::{BufRead as _, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
