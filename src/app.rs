@@ -152,16 +152,11 @@ impl Application {
     /// Binds the address, then opens the store and starts the runtime. In this order, because a
     /// taken address may mean another server on the same store: nothing is resumed or written.
     pub async fn build(mut config: Config, registered: Registered) -> io::Result<Self> {
-        outlive_file_size_limit()?;
-        service_manager::starting();
-        Variables::fill(&mut config).map_err(|problem| refused(&[problem]))?;
-        capacity::ensure(&config, workers(&config))?;
+        begin(&mut config)?;
         let Registered { registry: registered, providers, routes, parts } = registered;
         let outbound = Arc::new(tools::outbound(&config));
         let registry = serving(&config, &outbound, &config.limits, registered.clone())?;
-        let mut web = front_end::prepare(&config).map_err(|problem| refused(&[problem]))?;
-        web.binding =
-            binding(&config, providers.clone(), &routes).map_err(|problems| refused(&problems))?;
+        let mut web = front_end(&config, &providers, &routes)?;
         warn(&config, &web.binding, &registry);
         threads::prepare(&config, &web)?;
         let listener = listen(&web).map_err(|error| unusable_address(&config, &error))?;
@@ -181,7 +176,7 @@ impl Application {
         ports.observers = telemetry.observers();
         ports.external_calls = Arc::clone(&outbound) as _;
         ports.meter = metrics::meter(metrics.as_deref());
-        let grace = config.server.shutdown_grace;
+        let (grace, environment) = (config.server.shutdown_grace, config.environment);
         let launched = Runtime::launch(registry, ports, config.runtime_limits()).await;
         let runtime = launched.map_err(io::Error::other)?;
         let mcp = mcp::Tools::start(&outbound, &runtime, metrics.clone())?;
@@ -208,7 +203,6 @@ impl Application {
         let door = config.cluster.listen.map(|_| Door::of(&listener)).transpose()?;
         let handle = Handle::new(runtime.clone(), host);
         let server = serve(listener, handle.clone(), web, shutdown.clone())?;
-        let environment = config.environment;
         // without the parts: the store belongs to the runtime alone
         let registered =
             Registered { registry: registered, providers, routes, parts: Parts::default() };
@@ -229,6 +223,22 @@ impl Application {
             store_lost: lost,
         })
     }
+}
+
+/// Checks what has to hold before anything is opened, and completes the configuration.
+fn begin(config: &mut Config) -> io::Result<()> {
+    outlive_file_size_limit()?;
+    service_manager::starting();
+    Variables::fill(config).map_err(|problem| refused(&[problem]))?;
+    capacity::ensure(config, workers(config))
+}
+
+/// Returns the settings of the front end with its routes.
+fn front_end(config: &Config, providers: &Providers, routes: &Routes) -> io::Result<WebConfig> {
+    let mut web = front_end::prepare(config).map_err(|problem| refused(&[problem]))?;
+    let bound = binding(config, providers.clone(), routes);
+    web.binding = bound.map_err(|problems| refused(&problems))?;
+    Ok(web)
 }
 
 /// Logs a warning if the program has a logger of another kind.

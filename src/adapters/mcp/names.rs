@@ -126,7 +126,7 @@ pub(super) mod tests {
     use super::*;
     use crate::globs::Globs;
 
-    fn tool(name: &str, schema: Value) -> Tool {
+    fn tool(name: &str, schema: &Value) -> Tool {
         let schema = schema.as_object().cloned().unwrap();
         Tool::new(name.to_owned(), "Does it", Arc::new(schema))
     }
@@ -142,19 +142,19 @@ pub(super) mod tests {
         let deep = (0..70).fold(json!({}), |inner, _| json!({ "not": inner }));
         let many: Vec<String> = (0..9000).map(|number| format!("property {number}")).collect();
         let tools = vec![
-            tool("a", json!({})),
-            tool("a", json!({})),
-            tool("secret", json!({})),
-            tool("b c", json!({})),
-            tool(&long, json!({})),
-            tool("text", json!({ "type": "string" })),
-            tool("bad", json!({ "properties": 1 })),
-            tool("away", json!({ "properties": { "a": { "$ref": "https://a.example/b.json" } } })),
-            tool("deep", deep),
-            tool("large", json!({ "required": many })),
-            tool(&long[1..], json!({ "type": "object", "required": ["n"] })),
-            tool("third", json!({})),
-            tool("fourth", json!({})),
+            tool("a", &json!({})),
+            tool("a", &json!({})),
+            tool("secret", &json!({})),
+            tool("b c", &json!({})),
+            tool(&long, &json!({})),
+            tool("text", &json!({ "type": "string" })),
+            tool("bad", &json!({ "properties": 1 })),
+            tool("away", &json!({ "properties": { "a": { "$ref": "https://a.example/b.json" } } })),
+            tool("deep", &deep),
+            tool("large", &json!({ "required": many })),
+            tool(&long[1..], &json!({ "type": "object", "required": ["n"] })),
+            tool("third", &json!({})),
+            tool("fourth", &json!({})),
         ];
         let listed = admitted(&server, tools, true);
         let names: Vec<_> = listed.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -183,14 +183,14 @@ pub(super) mod tests {
     fn calls_are_repeatable_if_the_server_or_the_configuration_says_so() {
         let server = McpServer { retry: Some(globs(&["by_name"])), ..server("s") };
         let hinted = |name: &str, hints: ToolAnnotations| {
-            let mut tool = tool(name, json!({}));
+            let mut tool = tool(name, &json!({}));
             tool.annotations = Some(hints);
             tool
         };
         let none = ToolAnnotations::new;
         let tools = vec![
-            tool("plain", json!({})),
-            tool("by_name", json!({})),
+            tool("plain", &json!({})),
+            tool("by_name", &json!({})),
             hinted("reads", none().read_only(true)),
             hinted("same", none().idempotent(true)),
             hinted("writes", none().read_only(false).destructive(true)),

@@ -19,7 +19,7 @@ const STEP: &str = "#/definitions/step";
 const SPREAD: &str = "...";
 
 /// Files by name.
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 9] = [
     ("auth", include_str!("auth.json")),
     ("models", include_str!("models.json")),
     ("agents", include_str!("agents.json")),

@@ -79,7 +79,7 @@ fn text(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
 
-fn tool(name: &str, hints: Value) -> Value {
+fn tool(name: &str, hints: &Value) -> Value {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
     json!({ "name": name, "description": format!("Does {name}"), "inputSchema": schema,
             "annotations": hints })
@@ -121,26 +121,26 @@ impl Scripted {
 
     fn tools(&self) -> Vec<Value> {
         let mut tools = vec![
-            tool("echo", json!({ "readOnlyHint": true })),
-            tool("sum", json!({})),
-            tool("fail", json!({})),
-            tool("refuse", json!({})),
-            tool("hang", json!({})),
-            tool("die", json!({})),
-            tool("die_once", json!({ "idempotentHint": true })),
-            tool("stay", json!({})),
-            tool("stay_once", json!({ "readOnlyHint": true })),
-            tool("flood", json!({})),
-            tool("grow", json!({})),
-            tool("ask", json!({})),
-            tool("echo", json!({})),
-            tool("not a name", json!({})),
-            tool(&"long".repeat(20), json!({})),
+            tool("echo", &json!({ "readOnlyHint": true })),
+            tool("sum", &json!({})),
+            tool("fail", &json!({})),
+            tool("refuse", &json!({})),
+            tool("hang", &json!({})),
+            tool("die", &json!({})),
+            tool("die_once", &json!({ "idempotentHint": true })),
+            tool("stay", &json!({})),
+            tool("stay_once", &json!({ "readOnlyHint": true })),
+            tool("flood", &json!({})),
+            tool("grow", &json!({})),
+            tool("ask", &json!({})),
+            tool("echo", &json!({})),
+            tool("not a name", &json!({})),
+            tool(&"long".repeat(20), &json!({})),
         ];
         tools.push(json!({ "name": "loose", "inputSchema": { "type": "object",
             "properties": { "a": { "$ref": "https://a.example/schema.json" } } } }));
         if self.has_grown {
-            tools.push(tool("grown", json!({})));
+            tools.push(tool("grown", &json!({})));
         }
         tools
     }
