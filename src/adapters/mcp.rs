@@ -1,6 +1,6 @@
 //! MCP servers whose tools are tools of agents and steps.
 //!
-//! Their connections live on one thread with a runtime of its own. Calls are made from the threads of
+//! Their connections live on one thread with a separate runtime. Calls are made from the threads of
 //! their callers.
 
 #[cfg(feature = "mcp")]

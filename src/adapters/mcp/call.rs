@@ -23,7 +23,7 @@ const MESSAGE_BYTES_MAX: usize = 4096;
 /// End of an attempt that has no result.
 enum Lost {
     /// The call may have been made. `is_closed`: the connection is lost for all calls.
-    CutOff {
+    Interrupted {
         is_closed: bool,
     },
     Failed(AttemptFailure),
@@ -59,7 +59,7 @@ async fn call(
     loop {
         let Peered { peer, session, is_repeatable } = link.connected(tool, lost_session).await?;
         if context.is_repetition && !is_repeatable {
-            return Err(cut_off());
+            return Err(interrupted());
         }
         let params = params(tool, arguments.clone(), context);
         match peer.call_tool_once(params).await.map_err(|error| lost(link, &error)) {
@@ -72,10 +72,10 @@ async fn call(
                 let why = format!("the MCP server {server} gave a task, which is not supported");
                 return Err(failed(ErrorKind::Tool, why));
             }
-            Err(Lost::CutOff { is_closed }) if is_repeatable && may_repeat => {
+            Err(Lost::Interrupted { is_closed }) if is_repeatable && may_repeat => {
                 (may_repeat, lost_session) = (false, is_closed.then_some(session));
             }
-            Err(Lost::CutOff { .. }) => return Err(cut_off()),
+            Err(Lost::Interrupted { .. }) => return Err(interrupted()),
             Err(Lost::Failed(failure)) => return Err(ToolError::Failed(failure)),
         }
     }
@@ -111,11 +111,11 @@ fn lost(link: &Link, error: &ServiceError) -> Lost {
                 let why = format!("the MCP server {server}: {}", why_not_sent(error));
                 return Lost::Failed(AttemptFailure::new(ErrorKind::Connection, why));
             }
-            log::info!("MCP server {server}: a call was cut off: {}", why_not_sent(error));
-            Lost::CutOff { is_closed: false }
+            log::info!("MCP server {server}: a call was interrupted: {}", why_not_sent(error));
+            Lost::Interrupted { is_closed: false }
         }
         ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
-            Lost::CutOff { is_closed: true }
+            Lost::Interrupted { is_closed: true }
         }
         _ => {
             let why = format!("the answer of the MCP server {server} is no result of a tool");
@@ -124,8 +124,8 @@ fn lost(link: &Link, error: &ServiceError) -> Lost {
     }
 }
 
-fn cut_off() -> ToolError {
-    failed(ErrorKind::Connection, "the call was cut off; it may have happened")
+fn interrupted() -> ToolError {
+    failed(ErrorKind::Connection, "the call was interrupted; it may have happened")
 }
 
 pub(super) fn failed(kind: ErrorKind, why: impl Into<String>) -> ToolError {

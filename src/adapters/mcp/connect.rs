@@ -41,7 +41,7 @@ const MESSAGE_BYTES_MAX: usize = 500;
 /// A connection with the client's side of it.
 pub(super) type Service = RunningService<RoleClient, Client>;
 
-/// What the client does on requests and notifications of a server.
+/// Reactions to requests and notifications of a server.
 pub(super) struct Client {
     /// Notified when the server's list of tools has changed.
     pub(super) changed: Arc<Notify>,
@@ -69,7 +69,7 @@ impl ClientHandler for Client {
     }
 }
 
-/// What connections need of this process.
+/// Parts of this process that connections need.
 #[derive(Debug, Clone)]
 pub struct McpEnvironment {
     pub secrets: SecretLookup,

@@ -39,7 +39,7 @@ impl McpHub {
         Self { links, changes, stop: CancellationToken::new(), thread: Mutex::default() }
     }
 
-    /// Begins to connect all servers, on a thread of its own, and returns at once.
+    /// Begins to connect all servers, on a separate thread, and returns at once.
     pub fn start(&self) -> io::Result<()> {
         if self.links.is_empty() {
             return Ok(());

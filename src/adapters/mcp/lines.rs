@@ -1,4 +1,4 @@
-//! What a program prints, watched while it is read: lines that are too long, and lines that are not
+//! Output of a program, watched while it is read: lines that are too long, and lines that are not
 //! JSON.
 
 use std::io;
@@ -60,7 +60,7 @@ pub(super) struct Lines<R> {
     findings: Findings,
     /// Bytes of the current line.
     line_bytes: usize,
-    /// Whether the current line is JSON, once its first byte that is no space is known.
+    /// True if the current line is JSON; `None` before its first byte that is no space.
     is_json: Option<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! Which tools of a server are used, under which names.
+//! Choice of the tools of a server that are used.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! How a server is reached, and which of its tools are used in which way.
+//! Settings of a server: how it is reached, and which of its tools are used in which way.
 
 use std::fmt;
 use std::sync::Arc;

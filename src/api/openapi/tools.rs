@@ -60,7 +60,7 @@ pub(super) fn restart(components: &mut Components) -> Described {
     Described::new("restartMcpServer")
         .about(
             "Ends the connection, and the program if it is one, and begins another. Calls in progress \
-             are cut off.",
+             are interrupted.",
         )
         .with([parts::path("server", "Name of the server", parts::any_id())])
         .answering(200, parts::json_answer("Another connection begins", data))

@@ -9,24 +9,24 @@ use support::{PATIENCE, eventually};
 use super::{CALLERS, Site, call, ready, scripted, status_when, tool_names};
 use crate::program::Programs as _;
 
-const CUT_OFF: &str = "the call was cut off; it may have happened";
+const INTERRUPTED: &str = "the call was interrupted; it may have happened";
 
 #[test]
 fn a_call_whose_server_dies_is_repeated_only_if_that_does_no_harm() {
     let site = Site::start("");
     let failure = site.call("die", &json!({})).unwrap_err();
-    assert_eq!(failure, format!("Failed to execute tool: {CUT_OFF}"));
+    assert_eq!(failure, format!("Failed to execute tool: {INTERRUPTED}"));
     // it waits for the next connection
     assert_eq!(site.call("die_once", &json!({})), Ok(json!("die_once is done")));
     let answer = site.server.post("/agents/clerk/text", &json!({ "input": "die" }));
-    assert!(answer.data()["text"].as_str().unwrap().contains(CUT_OFF), "{answer:?}");
+    assert!(answer.data()["text"].as_str().unwrap().contains(INTERRUPTED), "{answer:?}");
 }
 
 #[test]
 fn a_message_that_is_too_large_ends_the_connection() {
     let site = Site::start("");
     let failure = site.call("flood", &json!({})).unwrap_err();
-    assert_eq!(failure, format!("Failed to execute tool: {CUT_OFF}"));
+    assert_eq!(failure, format!("Failed to execute tool: {INTERRUPTED}"));
     site.server.says("it sent a message of over 4194304 bytes");
     assert_eq!(site.call("sum", &json!({ "n": 1 })), Ok(json!({ "sum": 2 })));
 }
@@ -119,7 +119,7 @@ fn after_a_kill_a_step_repeats_a_call_only_if_that_does_no_harm() {
         server.state_when(workflow, workflow, |state| state["status"] == status)
     };
     let failed = ended("staying", "error");
-    assert!(failed["error"].to_string().contains(CUT_OFF), "{failed}");
+    assert!(failed["error"].to_string().contains(INTERRUPTED), "{failed}");
     let completed = ended("reading", "completed");
     assert_eq!(completed["result"], "stay_once is done");
     let noted = std::fs::read_to_string(home.path("asked")).unwrap();
