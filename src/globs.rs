@@ -50,6 +50,7 @@ impl Globs {
     }
 
     /// Returns the patterns that match none of the names, as they were written.
+    #[cfg(any(feature = "mcp", test))]
     pub(crate) fn idle(&self, names: &[&str]) -> Vec<String> {
         let is_idle = |pattern: &&String| !names.iter().any(|name| matches(pattern, name));
         let included = self.included.iter().filter(is_idle).cloned();

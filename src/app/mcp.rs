@@ -18,7 +18,8 @@ use serde_json::json;
 #[cfg(feature = "mcp")]
 use tokio::sync::Mutex;
 
-use super::{Outward, OutwardCall};
+use super::Outward;
+use super::tools::OutwardCall;
 #[cfg(feature = "mcp")]
 use crate::adapters::mcp::hub::{McpEnvironment, McpHub};
 use crate::adapters::mcp::settings::McpServer;

@@ -61,6 +61,7 @@ pub(crate) enum OutwardCall<'a> {
     Http(&'a HttpCall),
     Command(&'a CommandCall),
     /// A tool of an MCP server.
+    #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "nothing is connected"))]
     Mcp {
         server: &'a str,
         tool: &'a str,
