@@ -5,6 +5,7 @@ pub(crate) mod crash_file;
 pub(crate) mod descriptors;
 pub mod env_file;
 pub(crate) mod machine_memory;
+pub mod mcp;
 pub mod mock;
 #[cfg(feature = "providers")]
 pub mod models;

@@ -15,6 +15,7 @@ pub mod ids;
 pub mod inbox;
 pub mod json;
 pub mod logs;
+pub mod mcp;
 pub mod memory;
 pub mod observability;
 pub mod openapi;

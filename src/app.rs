@@ -11,6 +11,7 @@ mod document;
 mod exporting;
 mod front_end;
 mod maintenance;
+mod mcp;
 mod metrics;
 mod models;
 mod parts;
@@ -78,9 +79,10 @@ use crate::web::server::{listen, serve};
 use crate::web::settings::WebConfig;
 use crate::web::shutdown::Shutdown;
 
-/// Log targets of libraries that report misbehaving clients, notices of a database and connections
-/// that it closed: the server says itself what an operator has to know of them.
-const NOISY_TARGETS: &[&str] = &["actix_http", "deadpool.postgres", "tokio_postgres"];
+/// Log targets of libraries that report misbehaving clients and MCP servers, notices of a database and
+/// connections that it closed: the server says itself what an operator has to know of them.
+const NOISY_TARGETS: &[&str] =
+    &["actix_http", "deadpool.postgres", "rmcp", "tokio_postgres", "tracing::span"];
 
 /// Time for connections to close after all requests have been answered.
 const CONNECTIONS_GRACE: Duration = Duration::from_secs(5);
@@ -140,6 +142,8 @@ pub struct Application {
     log_writer: Option<LogStoreWriter>,
     /// Reloads the configuration; `None` without a file.
     reloading: Option<Reloading>,
+    /// Tools of MCP servers.
+    mcp: mcp::Tools,
     /// Resolves with the reason when another server has taken the store over.
     store_lost: BoxFuture<'static, String>,
 }
@@ -148,16 +152,11 @@ impl Application {
     /// Binds the address, then opens the store and starts the runtime. In this order, because a
     /// taken address may mean another server on the same store: nothing is resumed or written.
     pub async fn build(mut config: Config, registered: Registered) -> io::Result<Self> {
-        outlive_file_size_limit()?;
-        service_manager::starting();
-        Variables::fill(&mut config).map_err(|problem| refused(&[problem]))?;
-        capacity::ensure(&config, workers(&config))?;
+        begin(&mut config)?;
         let Registered { registry: registered, providers, routes, parts } = registered;
         let outbound = Arc::new(tools::outbound(&config));
         let registry = serving(&config, &outbound, &config.limits, registered.clone())?;
-        let mut web = front_end::prepare(&config).map_err(|problem| refused(&[problem]))?;
-        web.binding =
-            binding(&config, providers.clone(), &routes).map_err(|problems| refused(&problems))?;
+        let mut web = front_end(&config, &providers, &routes)?;
         warn(&config, &web.binding, &registry);
         threads::prepare(&config, &web)?;
         let listener = listen(&web).map_err(|error| unusable_address(&config, &error))?;
@@ -177,9 +176,11 @@ impl Application {
         ports.observers = telemetry.observers();
         ports.external_calls = Arc::clone(&outbound) as _;
         ports.meter = metrics::meter(metrics.as_deref());
-        let grace = config.server.shutdown_grace;
+        let (grace, environment) = (config.server.shutdown_grace, config.environment);
         let launched = Runtime::launch(registry, ports, config.runtime_limits()).await;
         let runtime = launched.map_err(io::Error::other)?;
+        let mcp = mcp::Tools::start(&outbound, &runtime, metrics.clone())?;
+        let servers = mcp.servers();
         let reload_status = Arc::new(ReloadStatus::default());
         let log_writer = start_log_writer(&config, store, &runtime, &telemetry);
         warn_of_another_logger();
@@ -190,21 +191,23 @@ impl Application {
                 links: read_links,
                 exporter: telemetry.stats(),
                 reload_status: Arc::clone(&reload_status),
+                servers: servers.clone(),
             });
         }
         web.metrics.clone_from(&metrics);
         web.reload_status = Arc::clone(&reload_status);
+        web.servers = servers;
         let catalogue = Arc::clone(&web.binding.catalogue);
         let shutdown = Shutdown::new();
         // callers reach the others through a load balancer, which repeats what was not connected
         let door = config.cluster.listen.map(|_| Door::of(&listener)).transpose()?;
         let handle = Handle::new(runtime.clone(), host);
         let server = serve(listener, handle.clone(), web, shutdown.clone())?;
-        let environment = config.environment;
         // without the parts: the store belongs to the runtime alone
         let registered =
             Registered { registry: registered, providers, routes, parts: Parts::default() };
-        let context = ReloadContext { runtime, metrics, reload_status, catalogue, outbound };
+        let tools = mcp.clone();
+        let context = ReloadContext { runtime, tools, reload_status, catalogue, outbound };
         let reloading = Reloading::new(config, registered, context)?;
         Ok(Self {
             server,
@@ -216,9 +219,26 @@ impl Application {
             environment,
             log_writer,
             reloading,
+            mcp,
             store_lost: lost,
         })
     }
+}
+
+/// Checks what has to hold before anything is opened, and completes the configuration.
+fn begin(config: &mut Config) -> io::Result<()> {
+    outlive_file_size_limit()?;
+    service_manager::starting();
+    Variables::fill(config).map_err(|problem| refused(&[problem]))?;
+    capacity::ensure(config, workers(config))
+}
+
+/// Returns the settings of the front end with its routes.
+fn front_end(config: &Config, providers: &Providers, routes: &Routes) -> io::Result<WebConfig> {
+    let mut web = front_end::prepare(config).map_err(|problem| refused(&[problem]))?;
+    let bound = binding(config, providers.clone(), routes);
+    web.binding = bound.map_err(|problems| refused(&problems))?;
+    Ok(web)
 }
 
 /// Logs a warning if the program has a logger of another kind.
@@ -302,6 +322,7 @@ pub(crate) fn registry(
     registry.closures = registered.closures;
     registry.tools = tools::definitions(&config.tools, outward, &registry.workflows)?;
     registry.tools.extend(registered.tools);
+    mcp::add_placeholders(config, outward, &mut registry)?;
     Ok(registry)
 }
 
@@ -347,6 +368,7 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         maintenance: Arc::new(maintenance::maintenance(system, updates)),
         metrics: None,
         reload_status: Arc::default(),
+        servers: None,
     }
 }
 

@@ -25,6 +25,7 @@ mod include;
 mod keys;
 mod limits;
 mod logs;
+mod mcp;
 mod metrics;
 mod models;
 mod names;
@@ -86,6 +87,7 @@ pub(crate) use self::files::Files;
 pub use self::inbox::{InboxConfig, LinkBase, LinkSecret};
 pub use self::limits::{CONNECTIONS_MAX, LimitsConfig};
 pub use self::logs::LogsConfig;
+pub use self::mcp::McpConfig;
 pub use self::metrics::MetricsConfig;
 pub use self::models::ModelConfig;
 #[cfg(feature = "providers")]
@@ -161,6 +163,8 @@ pub struct Config {
     pub agents: BTreeMap<String, AgentDefinition>,
     /// `[tools.*]`, by name.
     pub tools: BTreeMap<String, ToolConfig>,
+    /// `[mcp.*]`, by name.
+    pub mcp: BTreeMap<String, McpConfig>,
     /// `[workflows.*]`, compiled, by id.
     pub workflows: BTreeMap<String, Arc<Plan>>,
     /// `[[routes]]`, in the order of the file.
@@ -240,7 +244,8 @@ impl Config {
         let configured = self.names();
         let references = self.references.iter();
         let missing = references.filter_map(|it| it.check(&configured, registered));
-        missing.chain(self.auth.check(registered)).collect()
+        let missing = missing.chain(self.auth.check(registered));
+        missing.chain(self.check_mcp(self.references.iter())).collect()
     }
 
     /// Warns of rules of mock models that call a tool that no agent has. Agents of Rust code may
@@ -275,6 +280,7 @@ impl Config {
         let mut names = self.declared.clone();
         names.agents.extend(self.agents.keys().cloned());
         names.models.extend(self.models.keys().cloned());
+        names.servers.extend(self.mcp.keys().cloned());
         names.tools.extend(self.tools.keys().cloned());
         names.workflows.extend(self.workflows.keys().cloned());
         names
@@ -343,7 +349,9 @@ impl Config {
         let variables = self.check_variables(&environment);
         let links = self.inbox.link_key(&environment).err();
         let faces = self.faces.mcp.iter().filter_map(|face| face.key(&environment).err());
-        let rest = headers.chain(steps).chain(password).chain(variables).chain(links).chain(faces);
+        let servers = self.mcp.values().flat_map(|server| server.check_secrets(&environment));
+        let rest = headers.chain(steps).chain(password).chain(variables).chain(links);
+        let rest = rest.chain(faces).chain(servers);
         models.chain(providers).chain(rest).collect()
     }
 
@@ -371,7 +379,9 @@ impl Config {
         });
         let path = std::env::var_os("PATH");
         let steps = self.needs.programs.iter().cloned();
-        steps.chain(tools).filter_map(|program| program.check(path.as_deref())).collect()
+        let servers = self.mcp.values().filter_map(McpConfig::program);
+        let programs = steps.chain(tools).chain(servers);
+        programs.filter_map(|program| program.check(path.as_deref())).collect()
     }
 
     /// Returns the values that must not appear in a log: secrets that the configuration names, and
@@ -398,6 +408,7 @@ impl Config {
                 ToolKind::Workflow(_) | ToolKind::Agent(_) => {}
             }
         }
+        self.mcp.values().flat_map(McpConfig::secrets).for_each(&mut add);
         self.needs.secrets.iter().for_each(|it| add(&it.name));
         for value in self.store.secrets(&environment) {
             secrets.add(&value);

@@ -166,6 +166,7 @@ pub mod builder;
 #[doc(hidden)]
 pub mod cli;
 pub mod config;
+mod globs;
 mod greenroom;
 mod handle;
 #[cfg(feature = "http-client")]
@@ -175,6 +176,8 @@ mod loopback;
 mod made_page;
 #[doc(hidden)]
 pub mod maintenance;
+#[doc(hidden)]
+pub mod mcp_servers;
 pub mod model;
 mod nearest;
 pub mod prelude;

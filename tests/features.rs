@@ -22,6 +22,7 @@ mod tests {
         let model = "[models.m]\nprovider = \"ollama\"\nmodel = \"x\"\n";
         for (text, feature, is_built) in [
             ("[auth.jwt]\nsecret = \"secret:KEY\"\n", "jwt", cfg!(feature = "jwt")),
+            ("[mcp.a]\ncommand = [\"true\"]\n", "mcp", cfg!(feature = "mcp")),
             ("[metrics]\nenabled = true\n", "metrics", cfg!(feature = "metrics")),
             (model, "providers", cfg!(feature = "providers")),
             (

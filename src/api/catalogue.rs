@@ -118,6 +118,8 @@ pub enum RouteName {
     CallNamedMcp,
     DescribeMcp,
     DescribeNamedMcp,
+    ListServers,
+    RestartServer,
     ListConversations,
     CreateConversation,
     DescribeConversation,

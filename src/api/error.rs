@@ -145,6 +145,8 @@ pub enum ApiError {
 
     #[error("Tool {} not found", .0.name)]
     ToolNotFound(UnknownName),
+    #[error("MCP server {} not found", .0.name)]
+    ServerNotFound(UnknownName),
     #[error("A call of tool {tool} with these arguments needs the approval of {to}")]
     ApprovalNeeded { tool: String, to: String },
     #[error("Invalid tool input: {0}")]
@@ -262,6 +264,7 @@ impl ApiError {
     }
 
     /// Returns the machine-readable code, sent as `x-error-code`.
+    #[expect(clippy::too_many_lines, reason = "a table")]
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::PathNotFound { .. } => ErrorCode::NotFound,
@@ -309,6 +312,7 @@ impl ApiError {
             Self::KeyReused => ErrorCode::IdempotencyKeyReused,
             Self::Ask(refusal) => refusal.code(),
             Self::ToolNotFound(_) => ErrorCode::ToolNotFound,
+            Self::ServerNotFound(_) => ErrorCode::ServerNotFound,
             Self::ApprovalNeeded { .. } => ErrorCode::NotAssigned,
             Self::ToolInputInvalid(_) => ErrorCode::ToolInputInvalid,
             Self::ToolFailed(_) => ErrorCode::ToolFailed,
@@ -373,6 +377,7 @@ impl ApiError {
         | Self::AgentNotFound(unknown)
         | Self::ModelNotFound(unknown)
         | Self::ToolNotFound(unknown)
+        | Self::ServerNotFound(unknown)
         | Self::StepNotFound(unknown)) = self
         else {
             return None;

@@ -24,6 +24,7 @@ pub(crate) fn names(registered: &Registered) -> Names {
         functions: of(registry.functions.keys()),
         models: of(registry.models.keys()),
         providers: providers.kinds().map(str::to_owned).collect(),
+        servers: BTreeSet::new(),
         tools: of(registry.tools.keys()),
         workflows: of(registry.workflows.keys()),
     }

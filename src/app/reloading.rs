@@ -10,13 +10,13 @@ use greenroom_actors::registry::Registry;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::mcp::Tools;
 use super::{Registered, Variables, access, checks, service_manager, serving};
 use crate::adapters::tools::OutboundClients;
 use crate::api::catalogue::Catalogue;
 use crate::config::{Changes, Config, ConfigProblem, Files, Names};
 use crate::reload::{Readings, ReloadStatus, Watcher};
 use crate::telemetry;
-use crate::telemetry::metrics::Metrics;
 use crate::telemetry::redact::{Redactor, Secrets};
 
 /// Maximum length of a reason outside of the log.
@@ -25,7 +25,7 @@ const REASON_BYTES_MAX: usize = 300;
 /// Checks changes of the configuration's files and applies them.
 pub(super) struct Reloading {
     runtime: Runtime,
-    metrics: Option<Arc<Metrics>>,
+    tools: Tools,
     reload_status: Arc<ReloadStatus>,
     registered: Arc<Registered>,
     catalogue: Arc<Catalogue>,
@@ -106,7 +106,7 @@ impl Readings for ConfigFiles {
 /// Parts of the running server that a reload needs.
 pub(super) struct ReloadContext {
     pub(super) runtime: Runtime,
-    pub(super) metrics: Option<Arc<Metrics>>,
+    pub(super) tools: Tools,
     pub(super) reload_status: Arc<ReloadStatus>,
     pub(super) catalogue: Arc<Catalogue>,
     pub(super) outbound: Arc<OutboundClients>,
@@ -129,10 +129,10 @@ impl Reloading {
             registered: Arc::clone(&registered),
             started: Arc::clone(&started),
         };
-        let ReloadContext { runtime, metrics, reload_status, catalogue, outbound } = context;
+        let ReloadContext { runtime, tools, reload_status, catalogue, outbound } = context;
         Ok(Some(Self {
             runtime,
-            metrics,
+            tools,
             reload_status,
             registered,
             catalogue,
@@ -211,13 +211,10 @@ impl Reloading {
             Ok(registry) => registry,
             Err(error) => return self.refuse(&error.to_string().into()),
         };
-        if let Some(metrics) = &self.metrics {
-            metrics.follow(&registry);
-        }
         for warning in access::unknown_names(&self.started.auth, &self.catalogue, &registry) {
             log::warn!("{warning}");
         }
-        if let Err(error) = self.runtime.exchange(registry).await {
+        if let Err(error) = self.tools.exchange(registry).await {
             return self.refuse(&format!("cannot store the definitions: {error}").into());
         }
         for warning in &config.warnings {

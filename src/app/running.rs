@@ -62,7 +62,7 @@ impl Application {
 
     pub(crate) async fn run_until(self, stops_on: StopsOn) -> io::Result<()> {
         let Self { server, handle: own, shutdown, telemetry, grace, .. } = self;
-        let Self { door, environment, log_writer, reloading, store_lost, .. } = self;
+        let Self { door, environment, log_writer, reloading, mcp, store_lost, .. } = self;
         let (address, runtime) = (own.address(), own.runtime().clone());
         let mut signals = match stops_on {
             StopsOn::Signals => Some(Signals::listen(reloading.is_some())?),
@@ -76,6 +76,7 @@ impl Application {
                 () = own.asked_to_stop() => End::Asked,
                 reason = store_lost => End::StoreLost(StoreLost(reason)),
                 () = reload(reloading) => return Ok(()),
+                () = mcp.follow() => return Ok(()),
                 () = serve_manager(stops_on, &draining, address) => return Ok(()),
             };
             service_manager::stopping();
@@ -97,6 +98,7 @@ impl Application {
                         door.close(&handle).await;
                     }
                     stop(&draining, &shutdown, &handle, grace).await;
+                    mcp.stop().await;
                     if let Some(log_writer) = log_writer {
                         log_writer.stop().await;
                     }

@@ -46,6 +46,8 @@ pub(super) fn outbound(config: &Config) -> OutboundClients {
         #[cfg(feature = "providers")]
         http,
         commands,
+        #[cfg(feature = "mcp")]
+        mcp: Arc::new(super::mcp::hub(config)),
     }
 }
 
@@ -58,6 +60,12 @@ pub(crate) type Outward<'a> = &'a dyn Fn(&str, OutwardCall<'_>) -> Result<ToolFu
 pub(crate) enum OutwardCall<'a> {
     Http(&'a HttpCall),
     Command(&'a CommandCall),
+    /// A tool of an MCP server.
+    #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "nothing is connected"))]
+    Mcp {
+        server: &'a str,
+        tool: &'a str,
+    },
 }
 
 /// Returns the functions of tools that call servers and run programs.
@@ -79,6 +87,12 @@ pub(super) fn outward(
         }
         OutwardCall::Command(call) => {
             Ok(CommandTool::new(name, call.clone(), outbound.commands.clone()).into_function())
+        }
+        #[cfg(feature = "mcp")]
+        OutwardCall::Mcp { server, tool } => Ok(super::mcp::function(&outbound.mcp, server, tool)),
+        #[cfg(not(feature = "mcp"))]
+        OutwardCall::Mcp { .. } => {
+            Err("this program was built without the feature `mcp`".to_owned())
         }
     }
 }

@@ -70,7 +70,6 @@ impl<'a> Entry<'a> {
     }
 
     /// Reads an address over HTTP without credentials.
-    #[cfg(any(feature = "jwt", feature = "providers"))]
     pub(crate) fn web_address(&self) -> Option<Url> {
         let text = self.filled_text()?;
         web_address(&text).map_err(|problem| self.place.refuse(problem)).ok()

@@ -9,6 +9,8 @@ pub(crate) struct Feature {
 
 /// JSON Web Tokens.
 pub(crate) const JWT: Feature = Feature { name: "jwt", is_built: cfg!(feature = "jwt") };
+/// Tools of MCP servers.
+pub(crate) const MCP: Feature = Feature { name: "mcp", is_built: cfg!(feature = "mcp") };
 /// Metrics.
 pub(crate) const METRICS: Feature =
     Feature { name: "metrics", is_built: cfg!(feature = "metrics") };

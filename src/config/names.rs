@@ -47,6 +47,8 @@ pub struct Names {
     pub models: BTreeSet<String>,
     /// Kinds of providers that check tokens.
     pub providers: BTreeSet<String>,
+    /// Names of MCP servers: `NAME.` and anything is a tool of theirs.
+    pub servers: BTreeSet<String>,
     /// Names of tools.
     pub tools: BTreeSet<String>,
     /// Ids of workflows.
@@ -79,6 +81,11 @@ pub(crate) struct Reference {
 impl Reference {
     pub(crate) fn new(kind: NameKind, name: &str, spot: Spot) -> Self {
         Self { kind, name: name.to_owned(), spot, is_of_step: false }
+    }
+
+    /// Returns the name of a tool that it refers to, with its place.
+    pub(super) fn tool(&self) -> Option<(&str, &Spot)> {
+        (self.kind == NameKind::Tool).then_some((self.name.as_str(), &self.spot))
     }
 
     /// Returns the reference of a step.
@@ -115,13 +122,25 @@ impl Missing {
         if lists.iter().any(|names| names.contains(name)) {
             return None;
         }
+        // which tools a server has is known once it is connected
+        let of_server = name.split_once('.').filter(|(_, tool)| !tool.is_empty());
+        if kind == NameKind::Tool
+            && let Some((server, _)) = of_server
+            && known.iter().any(|names| names.servers.contains(server))
+        {
+            return None;
+        }
         let state = match kind {
             NameKind::Function => "registered",
             NameKind::Agent | NameKind::Model | NameKind::Tool | NameKind::Workflow => "configured",
         };
         let built_in = (kind == NameKind::Tool).then_some(ASK_USER);
         let all = lists.into_iter().flatten().map(String::as_str).chain(built_in);
-        let suggestion = nearest(name, all);
+        let suggestion = nearest(name, all).or_else(|| {
+            let (server, tool) = of_server.filter(|_| kind == NameKind::Tool)?;
+            let servers = known.into_iter().flat_map(|names| &names.servers);
+            Some(format!("{}.{tool}", nearest(server, servers.map(String::as_str))?))
+        });
         // authors often write the provider's name of a model in place of the id in this file
         let others = match (kind, &suggestion) {
             (NameKind::Model, None) => listed(lists.into_iter().flatten()),

@@ -20,8 +20,8 @@ use super::workflows::Read;
 use super::{
     AuthConfig, ClusterConfig, Config, ConsoleConfig, CorsConfig, DocsConfig, FacesConfig,
     InboxConfig, LimitsConfig, LogsConfig, MetricsConfig, ModelConfig, ServerConfig, StoreConfig,
-    SystemConfig, TelemetryConfig, UpdatesConfig, agents, document, include, retention, routes,
-    tools, workflow_tests, workflows,
+    SystemConfig, TelemetryConfig, UpdatesConfig, agents, document, include, mcp, retention,
+    routes, tools, workflow_tests, workflows,
 };
 use crate::nearest::nearest;
 
@@ -199,6 +199,12 @@ fn read_models_and_agents(root: &Section<'_>, config: &mut Config) {
     }
     for problem in fallback_cycles(&config.models) {
         root.place.findings.report(problem);
+    }
+    for (name, section) in root.named_sections("mcp") {
+        config.declared.servers.insert(name.clone());
+        if let Some(server) = mcp::read(&name, section) {
+            config.mcp.insert(name, server);
+        }
     }
     for (id, section) in root.named_sections("agents") {
         check_id(&id, &section.place);

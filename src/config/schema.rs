@@ -25,6 +25,8 @@ const INCLUDE: &str = "Further files with [workflows.*] only, relative to this o
 const ID: &str = "^[A-Za-z0-9][A-Za-z0-9_.-]{0,199}$";
 /// Names of tools.
 const TOOL_NAME: &str = "^[A-Za-z0-9_.-]{1,64}$";
+/// Names of MCP servers.
+const SERVER_NAME: &str = "^[A-Za-z0-9_-]{1,32}$";
 
 /// Returns the schema.
 pub(crate) fn schema() -> Value {
@@ -39,6 +41,7 @@ pub(crate) fn schema() -> Value {
         ("models", ID, "Language models, by id."),
         ("agents", ID, "Agents, by id."),
         ("tools", TOOL_NAME, "Tools of agents, by name."),
+        ("mcp", SERVER_NAME, "MCP servers, by name; their tools are NAME.tool."),
         ("workflows", ID, "Workflows, by id."),
     ];
     for (name, ids, about) in named {

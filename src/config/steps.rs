@@ -114,7 +114,7 @@ pub(crate) fn assignments(plan: &Plan) -> Vec<Assignment> {
 }
 
 /// Returns the calls of steps and their compensations, including nested ones, each with its step.
-pub(super) fn calls(steps: &[Step]) -> Vec<(&Step, &Call)> {
+pub(crate) fn calls(steps: &[Step]) -> Vec<(&Step, &Call)> {
     let found = steps.iter().flat_map(|step| {
         let compensation = step.compensate.as_deref().and_then(own_call);
         let inside = step.work.branches().iter().flat_map(|branch| calls(&branch.steps));

@@ -7,6 +7,7 @@ mod cluster;
 mod compensation;
 mod includes;
 mod mcp;
+mod mcp_face;
 mod mistakes;
 mod models;
 mod page;

@@ -1,6 +1,6 @@
 //! `[tools.*]`: tools of agents.
 
-mod approval;
+pub(super) mod approval;
 mod coded;
 mod command;
 mod http;
@@ -24,7 +24,7 @@ pub(crate) use super::calls::{MEMORY_BYTES, OUTPUT_BYTES};
 use super::Config;
 use super::names::{NameKind, Reference};
 use super::problem::{ConfigProblem, Spot};
-use super::section::{NOT_SUPPORTED, Section};
+use super::section::Section;
 use super::texts::TextScope;
 use super::workflows::deepest;
 use crate::nearest::nearest;
@@ -42,7 +42,8 @@ const ON_CRASH: [(&str, OnCrash); 3] =
     [("repeat", OnCrash::Repeat), ("tell", OnCrash::Tell), ("ask", OnCrash::Ask)];
 
 const KINDS: [&str; 4] = ["workflow", "agent", "http", "command"];
-const LATER_KINDS: [&str; 1] = ["mcp"];
+/// Often written as a kind.
+const MCP_KIND: &str = "mcp";
 
 /// Returns the names that templates and expressions of a tool with these parameters can read.
 pub(crate) fn in_scope(parameters: Option<&Value>) -> TextScope {
@@ -178,8 +179,8 @@ pub(crate) fn read(
             return Some(known);
         }
         let spot = entry.place.spot();
-        entry.place.findings.report(if LATER_KINDS.contains(&&*written) {
-            spot.error(NOT_SUPPORTED)
+        entry.place.findings.report(if written == MCP_KIND {
+            spot.error("tools of MCP servers need no definition: [mcp.NAME] brings all of them")
         } else {
             spot.error(format!("unknown kind {written:?}")).meant(nearest(&written, KINDS))
         });

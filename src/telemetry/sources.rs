@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicUsize;
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::cluster::NodeId;
 
+use crate::mcp_servers::McpServers;
 use crate::reload::ReloadStatus;
 use crate::telemetry::export::ExporterStats;
 
@@ -19,6 +20,8 @@ pub struct Sources {
     /// `None` when export is off.
     pub exporter: Option<ExporterStats>,
     pub reload_status: Arc<ReloadStatus>,
+    /// MCP servers whose tools are used; `None` if there are none.
+    pub servers: Option<Arc<dyn McpServers>>,
 }
 
 /// Reads the figures of the store.

@@ -118,6 +118,15 @@ pub(crate) fn tool(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
     decode(raw).ok_or_else(|| ApiError::ToolNotFound(raw.to_owned().into()))
 }
 
+/// Segment of the server: `/tools/mcp/:server/restart`.
+const SERVER: usize = 3;
+
+/// Returns the name of the MCP server.
+pub(crate) fn server(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
+    let raw = segment(request, SERVER);
+    decode(raw).ok_or_else(|| ApiError::ServerNotFound(raw.to_owned().into()))
+}
+
 /// Returns the id of the conversation in a path of the memory API.
 pub(crate) fn remembered(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
     decode(segment(request, REMEMBERED)).ok_or(ApiError::ConversationNotFound)

@@ -169,6 +169,8 @@ fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
         RouteName::ExecuteTool => route.to(tools::execute),
         RouteName::CallMcp | RouteName::CallNamedMcp => route.to(faces::mcp::post),
         RouteName::DescribeMcp | RouteName::DescribeNamedMcp => route.to(faces::mcp::describe),
+        RouteName::ListServers => route.to(tools::servers),
+        RouteName::RestartServer => route.to(tools::restart),
         RouteName::ListConversations => route.to(memory::list),
         RouteName::CreateConversation => route.to(memory::create),
         RouteName::DescribeConversation => route.to(memory::describe),

@@ -11,6 +11,7 @@ use crate::api::faces::openai::OpenAiFace;
 use crate::api::inbox::Links;
 use crate::api::observability::Storage;
 use crate::maintenance::Maintenance;
+use crate::mcp_servers::McpServers;
 use crate::reload::ReloadStatus;
 use crate::telemetry::metrics::{Metrics, RequestMeter};
 use crate::telemetry::sources::HeldBytes;
@@ -87,6 +88,8 @@ pub(crate) struct WebConfig {
     pub reload_status: Arc<ReloadStatus>,
     /// Updates and the keys of telemetry.
     pub maintenance: Arc<Maintenance>,
+    /// MCP servers whose tools are used; `None` if there are none.
+    pub servers: Option<Arc<dyn McpServers>>,
     /// `None` if metrics are off.
     pub metrics: Option<Arc<Metrics>>,
 }

@@ -1,15 +1,17 @@
 //! Handlers of tools.
 
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use greenroom_actors::Runtime;
 use greenroom_actors::runtime::CallTool;
 
-use crate::api::tools;
 use crate::api::wire::Iso;
 use crate::api::wire::tool::ToolResultView;
+use crate::api::{ApiError, mcp, tools};
 use crate::web::body::Body;
 use crate::web::call::{Answer, Call};
+use crate::web::local_only::Operator;
 use crate::web::peer::cancel_on_disconnect;
+use crate::web::settings::Settings;
 use crate::web::{ids, respond, trace};
 
 /// `GET /tools`.
@@ -34,4 +36,21 @@ pub(crate) async fn execute(call: Call, body: Body) -> Answer {
         execution_time: executed.took_ms,
         timestamp: Iso(executed.ended_at),
     }))
+}
+
+/// `GET /tools/mcp`.
+pub(crate) async fn servers(settings: web::Data<Settings>) -> HttpResponse {
+    let servers = settings.config.servers.as_deref();
+    std::future::ready(respond::json(mcp::list(servers))).await
+}
+
+/// `POST /tools/mcp/:server/restart`.
+pub(crate) async fn restart(
+    _: Operator,
+    request: HttpRequest,
+    settings: web::Data<Settings>,
+) -> Result<HttpResponse, ApiError> {
+    let servers = settings.config.servers.as_deref();
+    let restarted = ids::server(&request).and_then(|name| mcp::restart(servers, &name));
+    std::future::ready(restarted.map(respond::json)).await
 }

@@ -20,6 +20,7 @@ mod generated;
 mod http;
 #[cfg(test)]
 mod mcp;
+mod mcp_face;
 #[cfg(test)]
 mod metrics;
 #[cfg(test)]
@@ -55,4 +56,10 @@ mod test_server;
 #[test]
 fn serve_as_child() {
     test_server::serve_if_asked();
+}
+
+/// Not a test: servers under test start this binary again, with this filter, as an MCP server.
+#[test]
+fn serve_as_mcp_server() {
+    mcp::serve_if_asked();
 }

@@ -78,6 +78,9 @@ pub struct ToolContext {
     /// Trace of the call, below the call's own span; pass it on to what the tool calls, over HTTP
     /// with [`Trace::headers`]. For a direct call, the caller's trace, if it sent one.
     pub trace: Option<Trace>,
+    /// True if a step makes the call again because its process ended during the attempt before, which
+    /// may have had its effect. For agents, `on_crash` decides before the call.
+    pub is_repetition: bool,
     /// Answers of people to earlier makings of this call.
     pub answers: Arc<Answers>,
     /// Its place among the concurrent calls of the tool, if these are limited.
@@ -131,6 +134,7 @@ impl ToolContext {
             idempotency_key: "test".to_owned(),
             cancellation: CancellationToken::new(),
             trace: None,
+            is_repetition: false,
             answers: Arc::default(),
             slot: Weak::new(),
             home: Home::default(),

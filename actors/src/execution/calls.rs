@@ -221,6 +221,7 @@ impl ExecutionActor {
             idempotency_key,
             cancellation,
             trace: Some(self.trace_below(life, path, attempt)),
+            is_repetition: follows_interruption(life, path),
             answers: Arc::default(),
             slot: Weak::new(),
             home: self.shared.home.clone(),
@@ -232,6 +233,17 @@ impl ExecutionActor {
         let trace = &life.machine.state().start.trace;
         trace.below(attempt_span(trace, &self.id, path, attempt))
     }
+}
+
+/// Returns true if the process ended during the attempt before the current one.
+fn follows_interruption(life: &LiveExecution, path: &StepPath) -> bool {
+    let node = life.machine.node(path).map(|(_, node)| node);
+    let before = node.and_then(|node| {
+        let newest = node.errors.last()?;
+        (newest.attempt + 1 == node.attempt).then_some(newest)
+    });
+    let class = before.and_then(|error| error.class.as_ref());
+    class.is_some_and(|class| class.kind == ErrorKind::Interrupted)
 }
 
 /// Applies the attempt timeout, and fires the cancellation token for work on other threads.

@@ -169,6 +169,7 @@ fn direct_context(
         context,
         cancellation: CancellationToken::new(),
         trace: None,
+        is_repetition: false,
         answers: Arc::default(),
         slot: Weak::new(),
         home: Home::default(),

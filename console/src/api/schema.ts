@@ -978,6 +978,60 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/chat/completions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Complete a chat, as OpenAI's API, whole or as a stream
+         * @description `model` is the id of an agent, or `workflow/` and the id of a workflow, which gets the last message as its input. Calls of tools in the request end the answer; the agent's own tools are called here. With the header `X-Conversation-Id`, the agent remembers the conversation, and only messages after its last answer are new.
+         */
+        post: operations["completeChat"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List agents and workflows as OpenAI's models */
+        get: operations["listModels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/models/{tail}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show an agent or a workflow as a model */
+        get: operations["describeModel"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tools": {
         parameters: {
             query?: never;
@@ -1009,6 +1063,43 @@ export interface paths {
          * @description The call is cancelled if the client disconnects.
          */
         post: operations["executeTool"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tools/mcp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the MCP servers whose tools are used */
+        get: operations["listMcpServers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tools/mcp/{server}/restart": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Connect an MCP server again
+         * @description Ends the connection, and the program if it is one, and begins another. Calls in progress are interrupted.
+         */
+        post: operations["restartMcpServer"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1692,6 +1783,132 @@ export interface components {
             /** @enum {string} */
             status: "cancelled" | "running";
         };
+        /** @description Answer of `POST /v1/chat/completions`. */
+        ChatCompletion: {
+            id: string;
+            object: string;
+            /** Format: int64 */
+            created: number;
+            model: string;
+            choices: components["schemas"]["ChatCompletionChoice"][];
+            usage: components["schemas"]["CompletionUsage"];
+            greenroom?: components["schemas"]["ChatCompletionWaiting"];
+        };
+        ChatCompletionCallDelta: {
+            index: number;
+            id?: string;
+            type?: string;
+            function: components["schemas"]["ChatCompletionFunctionDelta"];
+        };
+        ChatCompletionChoice: {
+            /** Format: int32 */
+            index: number;
+            message: components["schemas"]["ChatCompletionMessage"];
+            finish_reason: string;
+            /** @description Always null. */
+            logprobs?: unknown;
+        };
+        /** @description A frame of the stream. */
+        ChatCompletionChunk: {
+            id: string;
+            object: string;
+            /** Format: int64 */
+            created: number;
+            model: string;
+            /** @description One, or none beside the usage. */
+            choices: components["schemas"]["ChatCompletionChunkChoice"][];
+            /** @description Only where `include_usage` is true; null before the last frame. */
+            usage?: components["schemas"]["CompletionUsage"];
+            greenroom?: components["schemas"]["ChatCompletionWaiting"];
+        };
+        ChatCompletionChunkChoice: {
+            /** Format: int32 */
+            index: number;
+            delta: components["schemas"]["ChatCompletionDelta"];
+            finish_reason: string | null;
+            /** @description Always null. */
+            logprobs?: unknown;
+        };
+        ChatCompletionDelta: {
+            role?: string;
+            content?: string;
+            /** @description Text of the model's reasoning, as other providers name it. */
+            reasoning_content?: string;
+            tool_calls?: components["schemas"]["ChatCompletionCallDelta"][];
+        };
+        ChatCompletionFunctionDelta: {
+            name?: string;
+            arguments: string;
+        };
+        ChatCompletionMessage: {
+            role: string;
+            /** @description Null if there are only calls. */
+            content: string | null;
+            /** @description Always null. */
+            refusal?: unknown;
+            tool_calls?: components["schemas"]["ChatCompletionToolCall"][];
+        };
+        /**
+         * @description Body of `POST /v1/chat/completions`. Members that are not here are ignored, as OpenAI's clients
+         *     send some that only concern OpenAI's service.
+         */
+        ChatCompletionRequest: {
+            /** @description Id of an agent, or `workflow/` and the id of a workflow. */
+            model: string;
+            messages: unknown[];
+            stream?: boolean | null;
+            stream_options?: components["schemas"]["ChatCompletionStreamOptions"] | null;
+            /** Format: double */
+            temperature?: number | null;
+            /** Format: double */
+            top_p?: number | null;
+            /**
+             * Format: int64
+             * @description Former name of `max_completion_tokens`.
+             */
+            max_tokens?: number | null;
+            /** Format: int64 */
+            max_completion_tokens?: number | null;
+            /** Format: double */
+            presence_penalty?: number | null;
+            /** Format: double */
+            frequency_penalty?: number | null;
+            /** Format: int64 */
+            seed?: number | null;
+            /** @description A text or an array of texts. */
+            stop?: unknown;
+            /** @description `json_object`, or `json_schema` with the schema of the answer. */
+            response_format?: unknown;
+            /** @description Functions of the client, beside the tools of the agent. */
+            tools?: unknown;
+            /** @description `auto` or `none`. */
+            tool_choice?: unknown;
+            /** @description Id of the user, if the server does not check tokens. */
+            user?: string | null;
+        };
+        /** @description `stream_options` of a request for a completion. */
+        ChatCompletionStreamOptions: {
+            /** @description True if the stream ends with the usage. */
+            include_usage?: boolean | null;
+        };
+        /** @description A call of a tool of the client. */
+        ChatCompletionToolCall: {
+            id: string;
+            type: string;
+            function: components["schemas"]["ChatCompletionToolFunction"];
+        };
+        ChatCompletionToolFunction: {
+            name: string;
+            /** @description The arguments as JSON. */
+            arguments: string;
+        };
+        /** @description What is waited for; beside OpenAI's members, only while people are asked. */
+        ChatCompletionWaiting: {
+            status: string;
+            generationId?: string;
+            executionId?: string;
+            asks: components["schemas"]["PendingAsk"][];
+        };
         /** @description A data part of a chat about an ask. A part with the same id replaces it. */
         ChatDataPart_ChatApproval: {
             /** @description Id of the ask. */
@@ -1862,6 +2079,21 @@ export interface components {
             completed: number;
             /** @description Number of steps that are not. */
             remaining: number;
+        };
+        CompletionDetails: {
+            /** Format: int64 */
+            reasoning_tokens: number;
+        };
+        /** @description Tokens of all turns, and of the agents that were asked. */
+        CompletionUsage: {
+            /** Format: int64 */
+            prompt_tokens: number;
+            /** Format: int64 */
+            completion_tokens: number;
+            /** Format: int64 */
+            total_tokens: number;
+            prompt_tokens_details: components["schemas"]["PromptDetails"];
+            completion_tokens_details: components["schemas"]["CompletionDetails"];
         };
         /** @description A conversation without its messages. */
         Conversation: {
@@ -2368,6 +2600,59 @@ export interface components {
             success: false;
             error: string;
         };
+        /** @description Item of `GET /tools/mcp`. */
+        McpServer: {
+            /** @description Begin of the names of its tools, before a dot. */
+            name: string;
+            /** @description `http` or `program`. */
+            transport: string;
+            state: components["schemas"]["McpServerState"];
+            /** @description Reason of the newest failure, while there is no connection. */
+            reason?: string;
+            /** @description Version of the protocol, while there is a connection. */
+            protocol?: string;
+            /** @description Names of its tools; of the newest connection. */
+            tools: string[];
+            /** @description Tools that cannot or must not be used. */
+            leftOut: components["schemas"]["McpToolLeftOut"][];
+            /**
+             * Format: int64
+             * @description Calls since the start of the server.
+             */
+            calls: number;
+            /**
+             * Format: int64
+             * @description Calls that failed.
+             */
+            failures: number;
+        };
+        /** @description Response of `POST /tools/mcp/:server/restart`. */
+        McpServerRestarted: {
+            name: string;
+        };
+        /**
+         * @description State of a connection.
+         * @enum {string}
+         */
+        McpServerState: "connecting" | "ready" | "failed";
+        /** @description A tool that is not used. */
+        McpToolLeftOut: {
+            /** @description Its name at the server. */
+            name: string;
+            reason: string;
+        };
+        /** @description An agent or a workflow. */
+        Model: {
+            /** @description Id of the agent, or `workflow/` and the id of the workflow. */
+            id: string;
+            object: string;
+            /**
+             * Format: int64
+             * @description Start of the server, in seconds since 1970.
+             */
+            created: number;
+            owned_by: string;
+        };
         /**
          * ModelInputMessage
          * @description A model message. Each tool call must be followed by its result.
@@ -2402,6 +2687,11 @@ export interface components {
             input?: unknown;
             /** @description Output of the tool. */
             output?: unknown;
+        };
+        /** @description Answer of `GET /v1/models`. */
+        Models: {
+            object: string;
+            data: components["schemas"]["Model"][];
         };
         /** @description Event that lets an execution continue. */
         Mover: {
@@ -2530,6 +2820,18 @@ export interface components {
             /** @description Alias of `entityId`. */
             agentId?: string | null;
         };
+        /** @description A refusal, or the failure of a stream. */
+        OpenAiError: {
+            error: components["schemas"]["OpenAiErrorFields"];
+        };
+        OpenAiErrorFields: {
+            message: string;
+            type: string;
+            /** @description Path of the member of the body that is wrong. */
+            param: string | null;
+            /** @description As in `x-error-code`, or OpenAI's own where clients branch on it. */
+            code: string;
+        };
         /** @description Durations of completed executions, with their waits; null without any. */
         OutcomeDurations: {
             /**
@@ -2649,6 +2951,10 @@ export interface components {
             path: string;
             /** @description An event of the stream of the agent (`RawStreamEvent`), or any value of a function. */
             event: unknown;
+        };
+        PromptDetails: {
+            /** Format: int64 */
+            cached_tokens: number;
         };
         /** @description Data of an event. */
         RawStreamEvent: {
@@ -3457,6 +3763,36 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description `header_invalid`: Invalid header Sec-WebSocket-Key: must be sent */
+        "Refused400.104": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
+         * @description `header_invalid`: Invalid header Sec-WebSocket-Key: must be sent
+         *
+         *     `query_invalid`: Invalid query parameter limit: must be a number from 1 to 200
+         *
+         *     `request_invalid`: Invalid request: the query cannot be read
+         */
+        "Refused400.106": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /**
          * @description `json_invalid`: Invalid JSON: expected value at line 1 column 1
          *
@@ -3809,6 +4145,25 @@ export interface components {
             };
         };
         /**
+         * @description `json_invalid`: Invalid JSON: expected value at line 1 column 1
+         *
+         *     `body_invalid`: Invalid request body: invalid type: sequence, expected an object
+         *
+         *     `request_invalid`: Invalid request: the body ends before it is complete
+         *
+         *     `unsupported_parameter`: n is not supported: one answer is given
+         */
+        "Refused400.79": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /**
          * @description `query_invalid`: Invalid query parameter limit: must be a number from 1 to 200
          *
          *     `request_invalid`: Invalid request: the query cannot be read
@@ -3821,7 +4176,7 @@ export interface components {
          *
          *     `tool_input_invalid`: Invalid tool input: n: missing
          */
-        "Refused400.79": {
+        "Refused400.90": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3841,7 +4196,7 @@ export interface components {
          *
          *     `memory_off`: Agent assistant has no memory
          */
-        "Refused400.83": {
+        "Refused400.95": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3867,19 +4222,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the body ends before it is complete
          */
-        "Refused400.84": {
-            headers: {
-                "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Failure"];
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `header_invalid`: Invalid header Sec-WebSocket-Key: must be sent */
-        "Refused400.92": {
+        "Refused400.96": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3891,13 +4234,13 @@ export interface components {
             };
         };
         /**
-         * @description `header_invalid`: Invalid header Sec-WebSocket-Key: must be sent
+         * @description `host_not_allowed`: Host not allowed
          *
-         *     `query_invalid`: Invalid query parameter limit: must be a number from 1 to 200
+         *     `not_yours`: Only the user itself may do this
          *
-         *     `request_invalid`: Invalid request: the query cannot be read
+         *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused400.94": {
+        "Refused403.100": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4086,11 +4429,37 @@ export interface components {
         /**
          * @description `host_not_allowed`: Host not allowed
          *
+         *     `origin_not_allowed`: Origin not allowed
+         */
+        "Refused403.80": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description `host_not_allowed`: Host not allowed */
+        "Refused403.88": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /**
+         * @description `host_not_allowed`: Host not allowed
+         *
          *     `not_assigned`: A call of tool refund with these arguments needs the approval of role:support
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.80": {
+        "Refused403.91": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4101,14 +4470,32 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /**
-         * @description `host_not_allowed`: Host not allowed
-         *
-         *     `not_yours`: Only the user itself may do this
-         *
-         *     `origin_not_allowed`: Origin not allowed
-         */
-        "Refused403.88": {
+        /** @description `not_found`: Not found: DELETE /api/memory/users/%00 */
+        "Refused404.101": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `trace_not_found`: Trace 0af7651916cd43dd8448eb211c80319c not found */
+        "Refused404.102": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `span_not_found`: Span b7ad6b7169203331 not found */
+        "Refused404.103": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4300,8 +4687,31 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `tool_not_found`: Tool add not found */
+        /** @description `model_not_found`: Model assistant not found */
         "Refused404.81": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description `tool_not_found`: Tool add not found */
+        "Refused404.92": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `mcp_server_not_found`: MCP server files not found */
+        "Refused404.94": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4317,43 +4727,7 @@ export interface components {
          *
          *     `conversation_not_found`: Conversation not found
          */
-        "Refused404.86": {
-            headers: {
-                "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Failure"];
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `not_found`: Not found: DELETE /api/memory/users/%00 */
-        "Refused404.89": {
-            headers: {
-                "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Failure"];
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `trace_not_found`: Trace 0af7651916cd43dd8448eb211c80319c not found */
-        "Refused404.90": {
-            headers: {
-                "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Failure"];
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `span_not_found`: Span b7ad6b7169203331 not found */
-        "Refused404.91": {
+        "Refused404.98": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4387,6 +4761,17 @@ export interface components {
                 "application/json": components["schemas"]["Failure"];
                 "application/problem+json": components["schemas"]["Problem"];
                 "text/html": string;
+            };
+        };
+        /** @description `body_too_slow`: Request body was not received in time */
+        "Refused408.82": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
             };
         };
         /**
@@ -4594,8 +4979,19 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description `idempotency_key_reused`: Idempotency-Key was used with another body */
+        "Refused409.83": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
         /** @description `conversation_exists`: Conversation already exists: holidays */
-        "Refused409.85": {
+        "Refused409.97": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4607,7 +5003,7 @@ export interface components {
             };
         };
         /** @description `conversation_exists`: Conversation already exists: holidays-2 */
-        "Refused409.87": {
+        "Refused409.99": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4668,6 +5064,17 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description `body_too_large`: Request body is larger than 1048576 bytes */
+        "Refused413.84": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
         /**
          * @description `media_type_unsupported`: Content type is not supported, send application/x-www-form-urlencoded
          *
@@ -4703,8 +5110,24 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /**
+         * @description `media_type_unsupported`: Content type text/csv is not supported, send application/json
+         *
+         *     `encoding_unsupported`: Content encoding gzip is not supported, send the body as it is
+         */
+        "Refused415.85": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                "accept-encoding": components["headers"]["Encodings"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
         /** @description `upgrade_required`: This route is a WebSocket: send Connection: Upgrade and Upgrade: websocket */
-        "Refused426.93": {
+        "Refused426.105": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4867,9 +5290,47 @@ export interface components {
         /**
          * @description `internal`: Internal server error
          *
+         *     `provider_error`: Failed to generate text: the model is not available
+         *
+         *     `provider_rate_limited`: Failed to generate text: too many requests
+         *
+         *     `provider_auth`: Failed to generate text: the key was refused
+         *
+         *     `provider_timeout`: Failed to generate text: no answer in time
+         *
+         *     `generation_failed`: Failed to generate text: instructions: undefined value
+         *
+         *     `generation_cancelled`: Failed to generate text: the generation was cancelled
+         */
+        "Refused500.86": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                "x-generation-id": components["headers"]["GenerationId"];
+                "x-trace-id": components["headers"]["TraceId"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description `internal`: Internal server error */
+        "Refused500.89": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /**
+         * @description `internal`: Internal server error
+         *
          *     `tool_failed`: Failed to execute tool: the warehouse does not respond
          */
-        "Refused500.82": {
+        "Refused500.93": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -5047,6 +5508,28 @@ export interface components {
          *
          *     `execution_moved`: The server of the execution has changed, or does not answer
          */
+        "Refused503.87": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                "retry-after": components["headers"]["RetryAfter"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /**
+         * @description `draining`: The server is shutting down
+         *
+         *     `busy`: The server is busy
+         *
+         *     `store_unavailable`: The store is not available
+         *
+         *     `at_capacity`: The executions in memory have reached limits.executions_memory_max; running ones continue
+         *
+         *     `execution_moved`: The server of the execution has changed, or does not answer
+         */
         "Refused503.9": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
@@ -5079,7 +5562,7 @@ export interface components {
         /** @description Model that answered in place of the configured one. */
         ModelFallback: string;
         /** @description Error code, for programs. Never changes. */
-        ErrorCode: "agent_not_found" | "agent_required" | "answer_invalid" | "answer_refused" | "ask_ambiguous" | "ask_answered" | "ask_changed" | "ask_claimed" | "ask_expired" | "ask_not_found" | "ask_withdrawn" | "at_capacity" | "body_invalid" | "body_too_large" | "body_too_slow" | "busy" | "conversation_exists" | "conversation_not_found" | "definition_differs" | "draining" | "encoding_unsupported" | "environment_file_failed" | "execution_exists" | "execution_failed" | "execution_moved" | "execution_not_found" | "execution_not_running" | "generation_cancelled" | "generation_exists" | "generation_failed" | "generation_not_found" | "generation_not_running" | "header_invalid" | "host_not_allowed" | "idempotency_key_reused" | "input_invalid" | "install_failed" | "install_off" | "install_running" | "internal" | "json_invalid" | "link_expired" | "link_invalid" | "links_off" | "local_only" | "media_type_unsupported" | "memory_off" | "not_assigned" | "not_found" | "not_suspended" | "not_yours" | "origin_not_allowed" | "package_not_found" | "provider_auth" | "provider_error" | "provider_rate_limited" | "provider_timeout" | "query_invalid" | "request_invalid" | "resume_data_invalid" | "role_missing" | "schema_invalid" | "server_unreachable" | "span_not_found" | "step_ambiguous" | "step_asks" | "step_does_not_suspend" | "step_not_found" | "step_not_replayable" | "step_not_suspended" | "store_unavailable" | "suspension_passed" | "tool_failed" | "tool_input_invalid" | "tool_not_found" | "trace_not_found" | "updates_unchecked" | "upgrade_required" | "workflow_not_found";
+        ErrorCode: "agent_not_found" | "agent_required" | "answer_invalid" | "answer_refused" | "ask_ambiguous" | "ask_answered" | "ask_changed" | "ask_claimed" | "ask_expired" | "ask_not_found" | "ask_withdrawn" | "at_capacity" | "body_invalid" | "body_too_large" | "body_too_slow" | "busy" | "conversation_exists" | "conversation_not_found" | "definition_differs" | "draining" | "encoding_unsupported" | "environment_file_failed" | "execution_exists" | "execution_failed" | "execution_moved" | "execution_not_found" | "execution_not_running" | "generation_cancelled" | "generation_exists" | "generation_failed" | "generation_not_found" | "generation_not_running" | "header_invalid" | "host_not_allowed" | "idempotency_key_reused" | "input_invalid" | "install_failed" | "install_off" | "install_running" | "internal" | "json_invalid" | "link_expired" | "link_invalid" | "links_off" | "local_only" | "mcp_server_not_found" | "media_type_unsupported" | "memory_off" | "model_not_found" | "not_assigned" | "not_found" | "not_suspended" | "not_yours" | "origin_not_allowed" | "package_not_found" | "provider_auth" | "provider_error" | "provider_rate_limited" | "provider_timeout" | "query_invalid" | "request_invalid" | "resume_data_invalid" | "role_missing" | "schema_invalid" | "server_unreachable" | "span_not_found" | "step_ambiguous" | "step_asks" | "step_does_not_suspend" | "step_not_found" | "step_not_replayable" | "step_not_suspended" | "store_unavailable" | "suspension_passed" | "tool_failed" | "tool_input_invalid" | "tool_not_found" | "trace_not_found" | "unsupported_parameter" | "updates_unchecked" | "upgrade_required" | "workflow_not_found";
         /** @description Seconds to wait before a retry. */
         RetryAfter: number;
         /** @description Required authentication. */
@@ -7509,6 +7992,122 @@ export interface operations {
             500: components["responses"]["Refused500.78"];
         };
     };
+    completeChat: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model": "assistant",
+                 *       "messages": [
+                 *         {
+                 *           "role": "user",
+                 *           "content": "hello"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["ChatCompletionRequest"];
+            };
+        };
+        responses: {
+            /** @description The completion, or with `stream` its chunks */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChatCompletion"];
+                    /**
+                     * @example {
+                     *       "id": "2",
+                     *       "data": "{\"id\":\"chatcmpl-018f\",\"object\":\"chat.completion.chunk\"}"
+                     *     }
+                     */
+                    "text/event-stream": {
+                        /** @description Number of the event, if it has one. */
+                        id?: string;
+                        data: string | "[DONE]";
+                    };
+                };
+            };
+            400: components["responses"]["Refused400.79"];
+            403: components["responses"]["Refused403.80"];
+            404: components["responses"]["Refused404.81"];
+            408: components["responses"]["Refused408.82"];
+            409: components["responses"]["Refused409.83"];
+            413: components["responses"]["Refused413.84"];
+            415: components["responses"]["Refused415.85"];
+            /** @description The workflow failed */
+            422: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiError"];
+                };
+            };
+            500: components["responses"]["Refused500.86"];
+            503: components["responses"]["Refused503.87"];
+        };
+    };
+    listModels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The models */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Models"];
+                };
+            };
+            403: components["responses"]["Refused403.88"];
+            500: components["responses"]["Refused500.89"];
+        };
+    };
+    describeModel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the model */
+                tail: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The model */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Model"];
+                };
+            };
+            403: components["responses"]["Refused403.88"];
+            404: components["responses"]["Refused404.81"];
+            500: components["responses"]["Refused500.89"];
+        };
+    };
     listTools: {
         parameters: {
             query?: never;
@@ -7573,14 +8172,72 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.79"];
-            403: components["responses"]["Refused403.80"];
-            404: components["responses"]["Refused404.81"];
+            400: components["responses"]["Refused400.90"];
+            403: components["responses"]["Refused403.91"];
+            404: components["responses"]["Refused404.92"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.82"];
+            500: components["responses"]["Refused500.93"];
             503: components["responses"]["Refused503.9"];
+        };
+    };
+    listMcpServers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All MCP servers, by name */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["McpServer"][];
+                    };
+                };
+            };
+            403: components["responses"]["Refused403.19"];
+            500: components["responses"]["Refused500.16"];
+        };
+    };
+    restartMcpServer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the server */
+                server: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Another connection begins */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["McpServerRestarted"];
+                    };
+                };
+            };
+            403: components["responses"]["Refused403.73"];
+            404: components["responses"]["Refused404.94"];
+            500: components["responses"]["Refused500.16"];
         };
     };
     listConversations: {
@@ -7615,7 +8272,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.83"];
+            400: components["responses"]["Refused400.95"];
             403: components["responses"]["Refused403.19"];
             404: components["responses"]["Refused404.29"];
             500: components["responses"]["Refused500.16"];
@@ -7663,11 +8320,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.84"];
+            400: components["responses"]["Refused400.96"];
             403: components["responses"]["Refused403.2"];
             404: components["responses"]["Refused404.29"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.85"];
+            409: components["responses"]["Refused409.97"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.16"];
@@ -7705,9 +8362,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.83"];
+            400: components["responses"]["Refused400.95"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.86"];
+            404: components["responses"]["Refused404.98"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -7746,9 +8403,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.83"];
+            400: components["responses"]["Refused400.95"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.86"];
+            404: components["responses"]["Refused404.98"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -7796,9 +8453,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.84"];
+            400: components["responses"]["Refused400.96"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.86"];
+            404: components["responses"]["Refused404.98"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
@@ -7841,9 +8498,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.83"];
+            400: components["responses"]["Refused400.95"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.86"];
+            404: components["responses"]["Refused404.98"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -7879,9 +8536,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.83"];
+            400: components["responses"]["Refused400.95"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.86"];
+            404: components["responses"]["Refused404.98"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -7931,9 +8588,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.84"];
+            400: components["responses"]["Refused400.96"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.86"];
+            404: components["responses"]["Refused404.98"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
@@ -7983,11 +8640,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.84"];
+            400: components["responses"]["Refused400.96"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.86"];
+            404: components["responses"]["Refused404.98"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.87"];
+            409: components["responses"]["Refused409.99"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.16"];
@@ -8026,7 +8683,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.83"];
+            400: components["responses"]["Refused400.95"];
             403: components["responses"]["Refused403.19"];
             404: components["responses"]["Refused404.29"];
             500: components["responses"]["Refused500.16"];
@@ -8061,8 +8718,8 @@ export interface operations {
                     };
                 };
             };
-            403: components["responses"]["Refused403.88"];
-            404: components["responses"]["Refused404.89"];
+            403: components["responses"]["Refused403.100"];
+            404: components["responses"]["Refused404.101"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.44"];
         };
@@ -8162,7 +8819,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.90"];
+            404: components["responses"]["Refused404.102"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -8212,7 +8869,7 @@ export interface operations {
             };
             400: components["responses"]["Refused400.18"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.90"];
+            404: components["responses"]["Refused404.102"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -8244,7 +8901,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.91"];
+            404: components["responses"]["Refused404.103"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -8294,7 +8951,7 @@ export interface operations {
             };
             400: components["responses"]["Refused400.18"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.91"];
+            404: components["responses"]["Refused404.103"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -8429,9 +9086,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.92"];
+            400: components["responses"]["Refused400.104"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.93"];
+            426: components["responses"]["Refused426.105"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.41"];
         };
@@ -8470,9 +9127,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.94"];
+            400: components["responses"]["Refused400.106"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.93"];
+            426: components["responses"]["Refused426.105"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.41"];
         };
@@ -8505,9 +9162,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.94"];
+            400: components["responses"]["Refused400.106"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.93"];
+            426: components["responses"]["Refused426.105"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.41"];
         };

@@ -9,14 +9,19 @@ use serde_json::Value;
 use super::command::Commands;
 #[cfg(feature = "providers")]
 use super::http::HttpCalls;
+#[cfg(feature = "mcp")]
+use crate::adapters::mcp::hub::McpHub;
 
-/// Clients of HTTP calls and of programs.
+/// Clients of HTTP calls, of programs and of MCP servers.
 #[derive(Debug, Clone)]
 pub struct OutboundClients {
     /// The client, or the reason why none could be made.
     #[cfg(feature = "providers")]
     pub http: Result<HttpCalls, String>,
     pub commands: Commands,
+    /// Connections to MCP servers.
+    #[cfg(feature = "mcp")]
+    pub mcp: std::sync::Arc<McpHub>,
 }
 
 impl ExternalCalls for OutboundClients {

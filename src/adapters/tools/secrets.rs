@@ -44,7 +44,7 @@ impl SecretLookup {
     }
 
     /// Inserts the secrets into texts; returns both.
-    pub(super) fn resolve<'a>(
+    pub(in crate::adapters) fn resolve<'a>(
         &self,
         texts: impl IntoIterator<Item = (&'a Arc<str>, &'a UnresolvedText)>,
     ) -> Result<Resolved, String> {
@@ -68,19 +68,25 @@ impl fmt::Debug for SecretLookup {
 
 /// Texts with their secrets inserted. Must not be shown.
 #[derive(Default)]
-pub(super) struct Resolved {
-    pub(super) texts: Vec<(Arc<str>, String)>,
-    pub(super) secrets: Known,
+pub(in crate::adapters) struct Resolved {
+    pub(in crate::adapters) texts: Vec<(Arc<str>, String)>,
+    pub(in crate::adapters) secrets: Known,
 }
 
 /// Secrets that were sent, and may come back in an answer.
 #[derive(Default)]
-pub(super) struct Known(Vec<String>);
+pub(in crate::adapters) struct Known(Vec<String>);
 
 impl Known {
+    /// Returns true if there are no secrets.
+    #[cfg(feature = "mcp")]
+    pub(in crate::adapters) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Removes the secrets from an answer, also from JSON strings with any escapes, since parsing
     /// would restore them.
-    pub(super) fn removed_from(&self, text: String) -> String {
+    pub(in crate::adapters) fn removed_from(&self, text: String) -> String {
         let mut searched: Vec<&str> = self.0.iter().map(String::as_str).collect();
         searched.retain(|secret| secret.len() >= SEARCHED_BYTES_MIN);
         // longest first: one may be the beginning of another, whose rest would stay

@@ -306,6 +306,10 @@ codes! {
             "Tool not found",
             "No tool has this id.",
             "`GET /tools` lists them.";
+        ServerNotFound "mcp_server_not_found" 404:
+            "MCP server not found",
+            "No MCP server has this name.",
+            "`GET /tools/mcp` lists them.";
         ToolInputInvalid "tool_input_invalid" 400:
             "Invalid tool input",
             "The input does not match the parameters of the tool; it was not called.",

@@ -37,6 +37,7 @@ fn details_name_the_place_and_a_suggestion_but_no_cause() {
         ("Workflow", ApiError::WorkflowNotFound as fn(UnknownName) -> ApiError),
         ("Agent", ApiError::AgentNotFound),
         ("Tool", ApiError::ToolNotFound),
+        ("MCP server", ApiError::ServerNotFound),
         ("Step", ApiError::StepNotFound),
     ];
     for (kind, refusal) in kinds {
@@ -49,7 +50,7 @@ fn details_name_the_place_and_a_suggestion_but_no_cause() {
 
 #[test]
 fn texts_and_statuses_are_those_of_the_contract() {
-    let rows: [(ApiError, u16, &str); 26] = [
+    let rows: [(ApiError, u16, &str); 27] = [
         (ApiError::WorkflowNotFound("a".to_owned().into()), 404, "Workflow a not found"),
         (ApiError::AgentNotFound("a".to_owned().into()), 404, "Agent a not found"),
         (
@@ -88,6 +89,7 @@ fn texts_and_statuses_are_those_of_the_contract() {
             "Not found: GET /x",
         ),
         (ApiError::ToolNotFound("t".to_owned().into()), 404, "Tool t not found"),
+        (ApiError::ServerNotFound("s".to_owned().into()), 404, "MCP server s not found"),
         (ApiError::ToolInputInvalid("n: missing".into()), 400, "Invalid tool input: n: missing"),
         (ApiError::ToolFailed("no".into()), 500, "Failed to execute tool: no"),
         (ApiError::AgentRequired("one of a, b".into()), 400, "agentId is required: one of a, b"),
@@ -394,6 +396,7 @@ fn every_kind() -> Vec<ApiError> {
         ApiError::KeyReused,
         ApiError::ApprovalNeeded { tool: text(), to: text() },
         ApiError::ToolNotFound(text().into()),
+        ApiError::ServerNotFound(text().into()),
         ApiError::ToolInputInvalid(text()),
         ApiError::ToolFailed(text()),
         ApiError::AgentRequired(text()),

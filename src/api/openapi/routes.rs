@@ -63,6 +63,8 @@ pub(super) fn describe(row: &Route, registry: &Registry, components: &mut Compon
         RouteName::CallNamedMcp => mcp::call_named(),
         RouteName::DescribeMcp => mcp::describe(),
         RouteName::DescribeNamedMcp => mcp::describe_named(),
+        RouteName::ListServers => tools::servers(components),
+        RouteName::RestartServer => tools::restart(components),
         RouteName::ListConversations => memory::list(registry, components),
         RouteName::CreateConversation => memory::create(registry, components),
         RouteName::DescribeConversation => memory::describe(registry, components),

@@ -6,6 +6,7 @@ use super::components::Components;
 use super::described::Described;
 use super::parts;
 use crate::api::error::ApiError;
+use crate::api::wire::mcp::{RestartedView, ServerView};
 use crate::api::wire::shape::ID_PATTERN;
 use crate::api::wire::tool::{ToolResultView, ToolView};
 
@@ -45,4 +46,23 @@ pub(super) fn execute(components: &mut Components) -> Described {
         ])
         .using_runtime()
         .using_memory()
+}
+
+pub(super) fn servers(components: &mut Components) -> Described {
+    let item = components.answer::<ServerView>();
+    let data = json!({ "type": "array", "items": item });
+    Described::new("listMcpServers")
+        .answering(200, parts::json_answer("All MCP servers, by name", data))
+}
+
+pub(super) fn restart(components: &mut Components) -> Described {
+    let data = components.answer::<RestartedView>();
+    Described::new("restartMcpServer")
+        .about(
+            "Ends the connection, and the program if it is one, and begins another. Calls in progress \
+             are interrupted.",
+        )
+        .with([parts::path("server", "Name of the server", parts::any_id())])
+        .answering(200, parts::json_answer("Another connection begins", data))
+        .refusing([ApiError::LocalOnly, ApiError::ServerNotFound("files".to_owned().into())])
 }

@@ -119,6 +119,7 @@ fn option_for(code: &str) -> Option<&'static str> {
             "the server has no such route: compare its version with `greenroom --version`"
         }
         "auth_required" => "the token was not accepted as one; see GREENROOM_TOKEN and the profile",
+        "mcp_server_not_found" => "`greenroom config show` has the servers of a configuration",
         "upgrade_required" => "proxies on the way must forward WebSockets",
         "json_invalid" | "body_invalid" | "request_invalid" => "the text says what is wrong",
         "media_type_unsupported" | "encoding_unsupported" => "see proxies on the way",

@@ -19,11 +19,12 @@ const STEP: &str = "#/definitions/step";
 const SPREAD: &str = "...";
 
 /// Files by name.
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 9] = [
     ("auth", include_str!("auth.json")),
     ("models", include_str!("models.json")),
     ("agents", include_str!("agents.json")),
     ("tools", include_str!("tools.json")),
+    ("mcp", include_str!("mcp.json")),
     ("workflows", include_str!("workflows.json")),
     ("steps", include_str!("steps.json")),
     ("faces", include_str!("faces.json")),

@@ -1,82 +1,150 @@
-//! `[[faces.mcp]]`.
+//! `[mcp.*]`: values, refusals and warnings.
 
 use std::time::Duration;
 
-use super::refusals::refused;
-use crate::api::faces::Offered;
+use super::problems_of;
+use crate::adapters::mcp::settings::McpTransport;
 use crate::config::Config;
 
-const DEFINITIONS: &str = "[models.m]\nprovider = \"mock\"\n[agents.a]\nmodel = \"m\"\n\
-                           [workflows.w]\nsteps = [{ id = \"a\", map = 1 }]\n";
+const AGENT: &str = "[models.m]\nprovider = \"mock\"\n";
+const URL: &str = "[mcp.s]\nurl = \"https://a.example/mcp\"\n";
 
 #[test]
-fn faces_offer_what_they_name() {
-    let text = "[[faces.mcp]]\nworkflows = \"*\"\n\
-                [[faces.mcp]]\nname = \"ops\"\nagents = [\"a\"]\ntask_after = \"1m\"\n\
-                secret = \"secret:MCP_KEY\"\nurl = \"https://green.example/mcp/ops/mcp\"\n"
-        .to_owned();
-    let config = Config::parse(&(text + DEFINITIONS), "c.toml").unwrap();
-    let [first, second] = config.faces.mcp.as_slice() else { panic!("{:?}", config.faces) };
-    assert_eq!((&first.name, &first.workflows), (&None, &Offered::All));
-    assert_eq!(first.agents, Offered::Only(Vec::new()));
-    assert_eq!(first.task_after, Duration::from_secs(5));
-    assert_eq!(second.name.as_deref(), Some("ops"));
-    assert_eq!(second.agents, Offered::Only(vec!["a".to_owned()]));
-    assert_eq!(second.task_after, Duration::from_secs(60));
-    let url = second.url.as_ref().map(|url| url.as_str());
-    assert_eq!((&first.url, url), (&None, Some("https://green.example/mcp/ops/mcp")));
-    assert!(first.key(|_| None).is_ok(), "a random one");
-    let problem = second.key(|_| None).unwrap_err().to_string();
-    assert!(problem.contains("the environment variable MCP_KEY is not set"), "{problem}");
-    let short = |_: &str| Some("short".to_owned());
-    assert_eq!(config.check_secrets(short).len(), 1);
-    let long = |_: &str| Some("0123456789abcdef0123456789abcdef".to_owned());
-    assert_eq!(config.check_secrets(long).len(), 0);
+fn all_keys_of_a_server_are_read() {
+    let text = "[mcp.files]\ncommand = [\"npx\", \"server\"]\nenv = { A = \"x secret:PATH y\" }\n\
+                cwd = \"/tmp\"\nmemory_bytes_max = 1048576\ntools = [\"get_*\", \"!get_key\"]\n\
+                approval = [\"get_a*\"]\nretry = [\"get_b\"]\ntimeout = \"3s\"\nconcurrency = 2\n\
+                connect_timeout = \"4s\"\nrestart = { delay = \"2s\", max_delay = \"5s\" }\n\
+                message_bytes_max = 1024\ntools_max = 1\n";
+    let config = Config::parse(text, "c.toml").unwrap();
+    let server = &config.mcp["files"].server;
+    let McpTransport::Program { argv, env, cwd, memory_bytes_max } = &server.transport else {
+        panic!("{server:?}")
+    };
+    assert_eq!((argv.len(), env.len(), cwd.as_deref()), (2, 1, Some("/tmp")));
+    assert_eq!(*memory_bytes_max, Some(1 << 20));
+    let text = env[0].1.resolved(|name| Ok::<_, ()>(format!("<{name}>"))).unwrap();
+    assert_eq!((&*env[0].0, text.as_str()), ("A", "x <PATH> y"));
+    assert!(server.tools.selects("get_a") && !server.tools.selects("get_key"));
+    let (approved, _) = server.approval.as_ref().unwrap();
+    assert!(approved.selects("get_ab") && !approved.selects("get_b"));
+    assert!(server.retry.as_ref().unwrap().selects("get_b"));
+    let seconds = Duration::from_secs;
+    assert_eq!(server.timeout, Some(seconds(3)));
+    assert_eq!((server.delay, server.max_delay), (seconds(2), seconds(5)));
+    assert_eq!((server.connect_timeout, server.concurrency), (seconds(4), 2));
+    assert_eq!((server.message_bytes_max, server.tools_max), (1024, 1));
+    assert_eq!(config.mcp["files"].secrets().collect::<Vec<_>>(), ["PATH"]);
 }
 
 #[test]
-fn mistakes_in_faces() {
-    let many = "[[faces.mcp]]\nworkflows = \"*\"\nname = \"NUMBER\"\n";
-    let many: String =
-        (0..33).map(|number| many.replace("NUMBER", &format!("n{number}"))).collect();
-    refused(&[
+fn a_server_over_http_has_headers() {
+    let text = format!("{URL}headers = {{ authorization = \"Bearer secret:PATH\" }}\n");
+    let config = Config::parse(&text, "c.toml").unwrap();
+    let server = &config.mcp["s"];
+    let McpTransport::Http { url, headers } = &server.server.transport else { panic!() };
+    assert_eq!((url.as_str(), headers[0].0.as_str()), ("https://a.example/mcp", "authorization"));
+    let problems = |value: Option<&str>| -> Vec<String> {
+        let found = config.check_secrets(|_| value.map(str::to_owned));
+        found.iter().map(ToString::to_string).collect()
+    };
+    assert!(problems(Some("a")).is_empty());
+    let place = "c.toml:3:29: mcp.s.headers.authorization: the environment variable PATH";
+    assert_eq!(problems(None), [format!("{place} is not set")]);
+    assert_eq!(problems(Some("")), [format!("{place} is empty")]);
+    assert_eq!(problems(Some("a\nb")).len(), 1);
+    assert!(!format!("{server:?}").contains("a.example"));
+}
+
+#[test]
+fn mistakes_in_servers() {
+    let long = format!("[mcp.{}]\ncommand = [\"true\"]\n", "x".repeat(33));
+    let charset = "must be 1 to 32 of the characters A-Z a-z 0-9 _ -";
+    for (text, expected) in [
+        ("[mcp.\"a.b\"]\ncommand = [\"a\"]\n", format!("mcp.\"a.b\": {charset}")),
+        (&long, charset.to_owned()),
+        ("[mcp.s]\n", "mcp.s: needs `url` or `command`".to_owned()),
         (
-            "[[faces.mcp]]\n",
-            &[
-                "c.toml:1:1: faces.mcp[0]: offers nothing: name `workflows` or `agents`, or set one \
-               to \"*\"",
-            ],
+            &format!("{URL}command = [\"a\"]\nenv = {{}}\n"),
+            "mcp.s.command: cannot be combined with `url`; remove one of them".to_owned(),
+        ),
+        ("[mcp.s]\nurl = \"ftp://a\"\n", "must begin with http:// or https://".to_owned()),
+        ("[mcp.s]\ncommand = []\n", "mcp.s.command: must name a program".to_owned()),
+        ("[mcp.s]\ncommand = \"a b\"\n", "must be an array, not a string".to_owned()),
+        (&format!("{URL}env = {{ A = \"b\" }}\n"), "belongs to a server with `command`".to_owned()),
+        (
+            "[mcp.s]\ncommand = [\"a\"]\nheaders = { a = \"b\" }\n",
+            "belongs to a server with `url`".to_owned(),
         ),
         (
-            "[[faces.mcp]]\nworkflows = [\"a\"]\nagents = \"all\"\nname = \"a b\"\n\
-             task_after = \"0s\"\nsecret = \"canary\"\nresource = true\n",
-            &[
-                "c.toml:2:14: faces.mcp[0].workflows[0]: workflow a is not configured",
-                "c.toml:3:10: faces.mcp[0].agents: must be \"*\" or an array of ids of agents",
-                "c.toml:4:8: faces.mcp[0].name: must be 1 to 64 letters, digits, `-` or `_`",
-                "c.toml:5:14: faces.mcp[0].task_after: must be longer than 0ms",
-                "c.toml:6:10: faces.mcp[0].secret: must name an environment variable, e.g. \
-                 \"secret:INBOX_KEY\"",
-                "c.toml:7:1: faces.mcp[0].resource: unknown key; did you mean resources?",
-            ],
+            &format!("{URL}headers = {{ mcp-method = \"b\" }}\n"),
+            "is set by the server itself".to_owned(),
+        ),
+        (&format!("{URL}headers = {{ \"a b\" = \"b\" }}\n"), "not a valid header name".to_owned()),
+        (
+            &format!("{URL}headers = {{ a = \"{{{{ user.id }}}}\" }}\n"),
+            "cannot be a template: all calls share the connection".to_owned(),
         ),
         (
-            "[[faces.mcp]]\nagents = []\nurl = \"ftp://a.example\"\n",
-            &["c.toml:3:7: faces.mcp[0].url: must begin with http:// or https://"],
+            "[mcp.s]\ncommand = [\"a\"]\nenv = { \"A=\" = \"b\" }\n",
+            "is not a valid name of a variable".to_owned(),
         ),
+        (&format!("{URL}tools = [\"get *\"]\n"), "mcp.s.tools[0]: must be a name".to_owned()),
+        (&format!("{URL}tools = []\n"), "must have 1 to 1000 patterns".to_owned()),
+        (&format!("{URL}approval = \"all\"\n"), "must be true, false, patterns".to_owned()),
+        (&format!("{URL}approval = {{ wen = \"a\" }}\n"), "did you mean when?".to_owned()),
         (
-            "[[faces.mcp]]\nagents = []\nurl = \"https://a.example/mcp?a\"\n",
-            &["c.toml:3:7: faces.mcp[0].url: must end with the path, before ? and #"],
+            &format!("{URL}restart = {{ delay = \"2s\", max_delay = \"1s\" }}\n"),
+            "mcp.s.restart.max_delay: must not be shorter than `delay`".to_owned(),
         ),
+        (&format!("{URL}concurrency = 0\n"), "must be from 1 to 1000000".to_owned()),
+        (&format!("{URL}message_bytes_max = 1023\n"), "must be from 1024 to".to_owned()),
+        (&format!("{URL}tools_max = 10001\n"), "must be from 1 to 10000".to_owned()),
+        (&format!("{URL}on_input = \"refuse\"\n"), "not supported by this version".to_owned()),
         (
-            "[[faces.mcp]]\nagents = []\n[[faces.mcp]]\nagents = []\n",
-            &["c.toml:3:1: faces.mcp[1]: another face has no `name` either, and both would be at \
-               /mcp"],
+            &format!(
+                "{AGENT}{URL}[tools.\"s.a\"]\nkind = \"command\"\nargv = [\"true\"]\n\
+                 description = \"d\"\nparameters = {{ type = \"object\" }}\n"
+            ),
+            "tools.\"s.a\": belongs to [mcp.s]; choose another name".to_owned(),
         ),
-        (
-            "[[faces.mcp]]\nagents = []\nname = \"a\"\n[[faces.mcp]]\nagents = []\nname = \"a\"\n",
-            &["c.toml:4:1: faces.mcp[1]: another face has the name a"],
-        ),
-        (&many, &["c.toml:97:1: faces.mcp[32]: there are more than 32 faces"]),
-    ]);
+    ] {
+        let problems = problems_of(text);
+        assert_eq!(problems.len(), 1, "{text}: {problems:?}");
+        assert!(problems[0].contains(&expected), "{text}: {problems:?}");
+    }
+}
+
+#[test]
+fn tools_of_servers_are_known_by_the_begin_of_their_names() {
+    let agent = |tools: &str| {
+        format!("{AGENT}{URL}tools = [\"get_*\"]\n[agents.a]\nmodel = \"m\"\ntools = {tools}\n")
+    };
+    let workflow = format!("{URL}[workflows.w]\nsteps = [{{ id = \"a\", tool = \"s.get_a\" }}]\n");
+    for text in [agent("[\"s.get_a\", \"s.get_b.c\"]"), workflow] {
+        assert_eq!(problems_of(&text), [""; 0], "{text}");
+    }
+    for (tools, expected) in [
+        ("[\"s.put\"]", "`tools` of [mcp.s] leaves out put"),
+        ("[\"t.get_a\"]", "tool t.get_a is not configured"),
+        ("[\"s.\"]", "tool s. is not configured"),
+        ("[\"s\"]", "tool s is not configured"),
+    ] {
+        let problems = problems_of(&agent(tools));
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].contains(expected), "{problems:?}");
+    }
+    let misspelt = "[mcp.github]\nurl = \"http://a\"\n[workflows.w]\n\
+                    steps = [{ id = \"a\", tool = \"gitub.get\" }]\n";
+    let problems = problems_of(misspelt);
+    assert!(problems[0].ends_with("did you mean github.get?"), "{problems:?}");
+}
+
+#[test]
+fn what_is_set_for_tools_that_are_left_out_is_a_warning() {
+    let text = format!("{URL}tools = [\"get_*\"]\nretry = [\"put\", \"get_a\", \"x*\"]\n");
+    let warning = "c.toml:4:1: warning: mcp.s.retry: names put, which `tools` leaves out";
+    assert_eq!(problems_of(&text), [warning]);
+    let plain = format!("{URL}headers = {{ authorization = \"Bearer abc\" }}\n");
+    assert!(problems_of(&plain)[0].contains("looks like a secret in plain text"));
 }

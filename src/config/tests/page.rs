@@ -22,8 +22,8 @@ in whole milliseconds and at most 3650 days. Sizes are bytes. `name` of `[server
 `\"${POD_IP}:3142\"`.
 
 These sections hold one value per key. `[auth]`, `[models.*]`, `[agents.*]`, `[tools.*]`,
-`[workflows.*]`, `[faces]`, `[[routes]]` and `include` are described in [config.toml](../config.toml),
-which shows every key. Editors complete and check all of them with the JSON Schema that
+`[mcp.*]`, `[workflows.*]`, `[faces]`, `[[routes]]` and `include` are described in
+[config.toml](../config.toml), which shows every key. Editors complete and check all of them with the JSON Schema that
 [`greenroom schema`](cli.md#schema) writes, and [`greenroom config show`](cli.md#config-show) prints
 what is in effect.
 ";

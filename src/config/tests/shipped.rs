@@ -42,7 +42,7 @@ fn shown(table: &DeTable<'_>, path: &str, keys: &mut BTreeSet<String>) {
         let at = if path.is_empty() { key.to_string() } else { format!("{path}.{key}") };
         keys.insert(at.clone());
         let is_named = match path {
-            "models" | "agents" | "tools" | "workflows" => true,
+            "models" | "agents" | "mcp" | "tools" | "workflows" => true,
             "workflows.*.tests.mocks" => !matches!(&**key, "models" | "tools" | "workflows"),
             _ => false,
         };

@@ -78,7 +78,8 @@ fn mistakes_in_tools() {
                 "c.toml:4:1: tools.c: key `description` is missing",
                 "c.toml:4:1: tools.c: key `parameters` is missing",
                 "c.toml:4:1: tools.c: key `argv` is missing",
-                "c.toml:7:8: tools.d.kind: not supported by this version",
+                "c.toml:7:8: tools.d.kind: tools of MCP servers need no definition: [mcp.NAME] brings all of \
+                 them",
                 "c.toml:8:15: tools.d.description: must not be empty",
                 "c.toml:10:8: tools.e.kind: unknown kind \"htp\"; did you mean http?",
             ],

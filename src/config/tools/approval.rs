@@ -11,11 +11,16 @@ use crate::config::section::Section;
 
 /// Reads `true`, `false` or a table with conditions and contents; `None` if calls need no approval.
 pub(super) fn read(entry: &Entry<'_>, parts: &Parts<'_>) -> Option<Approval> {
-    let approval = match entry.value {
+    match entry.value {
         DeValue::Boolean(is_needed) => is_needed.then(Approval::always),
-        DeValue::Table(_) => entry.section().and_then(table),
+        DeValue::Table(_) => read_table(entry.section()?, parts),
         _ => entry.refuse("must be true, false or { when = ..., reason = ..., to = ... }"),
-    }?;
+    }
+}
+
+/// Reads a table, and closes it.
+pub(in crate::config) fn read_table(section: Section<'_>, parts: &Parts<'_>) -> Option<Approval> {
+    let approval = table(section)?;
     parts.approval(&approval);
     Some(approval)
 }

@@ -7,6 +7,7 @@ use greenroom_actors::observe::log_record::LogLevel;
 use greenroom_actors::runtime::RuntimeStats;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
+use crate::mcp_servers::{ServerState, ServerStatus};
 use crate::reload::ReloadStatus;
 use crate::telemetry::export::{ExporterStats, SignalCounts};
 use crate::telemetry::logs;
@@ -31,10 +32,38 @@ impl Sources {
             let links = self.links.as_ref().map(|read| read());
             families.extend(of_cluster(&stats, links.as_deref()));
         }
+        families.extend(self.servers.iter().flat_map(|servers| of_servers(&servers.statuses())));
         families.extend(self.exporter.as_ref().map(of_exporter));
         families.push(build_info());
         families
     }
+}
+
+fn of_servers(statuses: &[ServerStatus]) -> Vec<MetricFamily> {
+    let named = |value: fn(&ServerStatus) -> u64| {
+        statuses.iter().map(move |status| (vec![("server", &*status.name)], value(status)))
+    };
+    let is_ready = |status: &ServerStatus| u64::from(status.state == ServerState::Ready);
+    vec![
+        figures(
+            MetricType::GAUGE,
+            "greenroom_mcp_server_connected",
+            "1 while an MCP server is connected, 0 while it is not",
+            named(is_ready),
+        ),
+        figures(
+            MetricType::COUNTER,
+            "greenroom_mcp_calls_total",
+            "Calls of tools of an MCP server",
+            named(|status| status.calls),
+        ),
+        figures(
+            MetricType::COUNTER,
+            "greenroom_mcp_calls_failed_total",
+            "Calls of tools of an MCP server that failed",
+            named(|status| status.failures),
+        ),
+    ]
 }
 
 fn of_executions(stats: &RuntimeStats) -> Vec<MetricFamily> {

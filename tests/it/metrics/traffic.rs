@@ -24,6 +24,9 @@ kind = "workflow"
 workflow = "add"
 description = "Adds 3 to n"
 
+[mcp.away]
+command = ["/nowhere/mcp"]
+
 [agents.assistant]
 model = "offline"
 tools = ["add_three"]

@@ -304,6 +304,7 @@ impl Caller {
             context: Arc::clone(&self.context),
             cancellation: CancellationToken::new(),
             trace: Some(self.trace.clone()),
+            is_repetition: false,
             answers: Arc::new(Answers::new(self.answers.clone())),
             slot: Weak::new(),
             home: Home::default(),

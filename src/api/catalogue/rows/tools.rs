@@ -9,4 +9,14 @@ pub(super) const ROWS: &[Route] = &[
     row(Post, "/tools/:name/execute", RouteName::ExecuteTool, "Call a tool directly")
         .protected()
         .costing(Class::Run),
+    row(Get, "/tools/mcp", RouteName::ListServers, "List the MCP servers whose tools are used")
+        .protected(),
+    row(
+        Post,
+        "/tools/mcp/:server/restart",
+        RouteName::RestartServer,
+        "Connect an MCP server again",
+    )
+    .protected()
+    .costing(Class::System),
 ];

@@ -1,0 +1,22 @@
+//! MCP servers whose tools are tools of agents and steps.
+//!
+//! Their connections live on one thread with a separate runtime. Calls are made from the threads of
+//! their callers.
+
+#[cfg(feature = "mcp")]
+mod call;
+#[cfg(feature = "mcp")]
+mod child;
+#[cfg(feature = "mcp")]
+mod connect;
+#[cfg(feature = "mcp")]
+pub mod hub;
+#[cfg(feature = "mcp")]
+mod lines;
+#[cfg(feature = "mcp")]
+mod link;
+#[cfg(feature = "mcp")]
+mod names;
+#[cfg(feature = "mcp")]
+mod result;
+pub mod settings;

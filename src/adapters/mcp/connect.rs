@@ -1,0 +1,267 @@
+//! One connection: its transport, its begin, and the list of tools.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use greenroom_actors::domain::failure::shortened;
+use http::{HeaderName, HeaderValue};
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ErrorCode, ErrorData,
+    Implementation, PaginatedRequestParams, ProtocolVersion,
+};
+use rmcp::service::{
+    ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, NotificationContext,
+    RequestContext, RunningService, serve_client_with_lifecycle,
+};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, HttpStatusError, InsufficientScopeError,
+    StreamableHttpClientTransportConfig, StreamableHttpError,
+};
+use rmcp::{ClientHandler, Peer, RoleClient, ServiceError};
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::sync::Notify;
+
+use super::child::{Program, Start};
+use super::lines::{Findings, Lines};
+use super::names::{Listed, admitted};
+use super::settings::{McpServer, McpTransport};
+use crate::adapters::tools::secrets::{Known, SecretLookup};
+
+/// Time limit of one connection over TCP.
+const TCP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum number of tools and of pages that are read of a server's list.
+const LISTED_MAX: usize = 10_000;
+const PAGES_MAX: usize = 1000;
+/// Longest message of a server that is shown.
+const MESSAGE_BYTES_MAX: usize = 500;
+
+/// A connection with the client's side of it.
+pub(super) type Service = RunningService<RoleClient, Client>;
+
+/// Reactions to requests and notifications of a server.
+pub(super) struct Client {
+    /// Notified when the server's list of tools has changed.
+    pub(super) changed: Arc<Notify>,
+}
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        // no capability: servers may ask for nothing
+        let client = Implementation::new("greenroom", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), client)
+            .with_protocol_version(ProtocolVersion::V_2025_11_25)
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+
+    async fn create_elicitation(
+        &self,
+        _: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let why = "this client cannot ask a person";
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, None))
+    }
+}
+
+/// Parts of this process that connections need.
+#[derive(Debug, Clone)]
+pub struct McpEnvironment {
+    pub secrets: SecretLookup,
+    /// Default limit of each process of a program.
+    pub memory_bytes_max: u64,
+}
+
+/// The begin of the conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Era {
+    /// The newest version that both know.
+    Newest,
+    /// With a handshake, for servers that end at the first request of newer versions.
+    Handshake,
+}
+
+/// A transport that is open, before the first message.
+pub(super) enum Transport {
+    Program(ChildStdin, Lines<ChildStdout>),
+    Http(StreamableHttpClientTransport<reqwest::Client>),
+}
+
+/// An open transport with what belongs to it.
+pub(super) struct Opened {
+    pub(super) transport: Transport,
+    pub(super) program: Option<Program>,
+    pub(super) findings: Findings,
+    /// Secrets that were sent.
+    pub(super) secrets: Known,
+}
+
+/// Starts the program, or prepares the client. The error has no secrets.
+pub(super) fn open(server: &McpServer, environment: &McpEnvironment) -> Result<Opened, String> {
+    let texts: Vec<_> =
+        server.transport.texts().map(|(name, text)| (Arc::<str>::from(name), text)).collect();
+    let resolved = environment.secrets.resolve(texts.iter().map(|(name, text)| (name, *text)))?;
+    let findings = Findings::default();
+    let (transport, program) = match &server.transport {
+        McpTransport::Http { url, .. } => {
+            let client = crate::http_client::builder()
+                .redirect(reqwest::redirect::Policy::none())
+                .connect_timeout(TCP_TIMEOUT)
+                .build();
+            let client = client.map_err(|_| "this server cannot make HTTP calls".to_owned())?;
+            let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+                .custom_headers(headers(&resolved.texts)?)
+                .max_concurrent_requests(server.concurrency)
+                .max_sse_event_size(server.message_bytes_max)
+                .max_json_response_size(server.message_bytes_max);
+            (Transport::Http(StreamableHttpClientTransport::with_client(client, config)), None)
+        }
+        McpTransport::Program { argv, cwd, memory_bytes_max, .. } => {
+            let start = Start {
+                argv,
+                env: resolved.texts,
+                cwd: cwd.as_deref(),
+                memory_bytes_max: memory_bytes_max.unwrap_or(environment.memory_bytes_max),
+            };
+            let (program, stdin, stdout) = start.start()?;
+            let lines = Lines::of(stdout, server.message_bytes_max, findings.clone());
+            (Transport::Program(stdin, lines), Some(program))
+        }
+    };
+    Ok(Opened { transport, program, findings, secrets: resolved.secrets })
+}
+
+fn headers(texts: &[(Arc<str>, String)]) -> Result<HashMap<HeaderName, HeaderValue>, String> {
+    let header = |(name, text): &(Arc<str>, String)| {
+        let unusable = || format!("the header {name} has a value that no header can have");
+        let name = HeaderName::try_from(&**name).map_err(|_| unusable())?;
+        let mut value = HeaderValue::from_str(text.trim()).map_err(|_| unusable())?;
+        value.set_sensitive(true);
+        Ok((name, value))
+    };
+    texts.iter().map(header).collect()
+}
+
+impl Transport {
+    /// Begins the conversation. Dropping the future closes the transport.
+    pub(super) async fn begin(
+        self,
+        client: Client,
+        era: Era,
+        message_bytes_max: usize,
+    ) -> Result<Service, ClientInitializeError> {
+        let lifecycle = match era {
+            Era::Newest => ClientLifecycleMode::Auto {
+                preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+                legacy_version: Some(ProtocolVersion::V_2025_11_25),
+            },
+            Era::Handshake => ClientLifecycleMode::Initialize,
+        };
+        let service = match self {
+            Self::Program(stdin, lines) => {
+                let transport = AsyncRwTransport::new_client(lines, stdin);
+                // longer ones have ended the reading
+                let transport = transport.with_max_line_length(message_bytes_max + 2);
+                Box::pin(serve_client_with_lifecycle(client, transport, lifecycle)).await?
+            }
+            Self::Http(transport) => {
+                Box::pin(serve_client_with_lifecycle(client, transport, lifecycle)).await?
+            }
+        };
+        // the list is kept here; a cached one would hide that a server is away
+        service.peer().set_response_cache_config(ClientCacheConfig::disabled()).await;
+        Ok(service)
+    }
+}
+
+/// Reads the server's tools. Returns also the time for which the list is fresh, if the server says so.
+pub(super) async fn list(
+    peer: &Peer<RoleClient>,
+    server: &McpServer,
+) -> Result<(Listed, Option<Duration>), ServiceError> {
+    let has_tools = peer.peer_info().is_some_and(|info| info.capabilities.tools.is_some());
+    if !has_tools {
+        return Ok((Listed::default(), None));
+    }
+    let (mut tools, mut fresh, mut cursor) = (Vec::new(), None::<u64>, None);
+    for _ in 0..PAGES_MAX {
+        let params = PaginatedRequestParams::default().with_cursor(cursor);
+        let page = peer.list_tools(Some(params)).await?;
+        fresh = fresh.into_iter().chain(page.ttl_ms).min();
+        tools.extend(page.tools.into_iter().take(LISTED_MAX - tools.len()));
+        cursor = page.next_cursor;
+        if cursor.is_none() || tools.len() >= LISTED_MAX {
+            break;
+        }
+    }
+    Ok((admitted(server, tools, cursor.is_some()), fresh.map(Duration::from_millis)))
+}
+
+/// Explains why a conversation did not begin.
+pub(super) fn why_not_begun(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => why_not_sent(error.error.as_ref()),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => why_not_begun(fallback),
+        ClientInitializeError::ConnectionClosed(_) => "it closed the connection".to_owned(),
+        ClientInitializeError::JsonRpcError(error) => {
+            format!("it refused the connection: {}", shortened(&error.message, MESSAGE_BYTES_MAX))
+        }
+        ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
+            let versions: Vec<_> = server_supported.iter().map(ToString::to_string).collect();
+            let versions = versions.join(", ");
+            format!("it speaks other versions: {}", shortened(&versions, MESSAGE_BYTES_MAX))
+        }
+        _ => "its answers are none of the protocol".to_owned(),
+    }
+}
+
+/// Explains why a request was not answered. The text has no address, which may be confidential.
+pub(super) fn why_not_sent(error: &(dyn std::error::Error + 'static)) -> String {
+    for cause in causes(error) {
+        if let Some(status) = cause.downcast_ref::<HttpStatusError>() {
+            return format!("it answered with status {}", status.status);
+        }
+        if cause.is::<AuthRequiredError>() {
+            return "it asks for authorization (status 401)".to_owned();
+        }
+        if cause.is::<InsufficientScopeError>() {
+            return "it refuses the authorization (status 403)".to_owned();
+        }
+        if let Some(error) = of_client(cause) {
+            return match error.status() {
+                Some(status) => format!("it answered with status {}", status.as_u16()),
+                None if error.is_connect() => "it cannot be reached".to_owned(),
+                None if error.is_timeout() => "it did not answer in time".to_owned(),
+                None => "the connection broke".to_owned(),
+            };
+        }
+    }
+    shortened(&error.to_string(), MESSAGE_BYTES_MAX).to_owned()
+}
+
+/// Returns true if the request has certainly not reached the server.
+pub(super) fn was_not_sent(error: &(dyn std::error::Error + 'static)) -> bool {
+    let is_refused = |cause: &(dyn std::error::Error + 'static)| {
+        of_client(cause).is_some_and(reqwest::Error::is_connect)
+    };
+    causes(error).any(is_refused)
+}
+
+/// Returns the error of the HTTP client, which its wrapper does not name as its source.
+fn of_client<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e reqwest::Error> {
+    match cause.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        Some(StreamableHttpError::Client(error)) => Some(error),
+        _ => cause.downcast_ref::<reqwest::Error>(),
+    }
+}
+
+fn causes<'e>(
+    error: &'e (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'e (dyn std::error::Error + 'static)> {
+    std::iter::successors(Some(error), |error| error.source())
+}

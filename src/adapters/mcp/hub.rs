@@ -1,0 +1,162 @@
+//! All servers: the thread of their connections, and their tools for the registry.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use greenroom_actors::agent::OnCrash;
+use greenroom_actors::agent::tool::{ToolBody, ToolDefinition, ToolFunction};
+use greenroom_actors::ports::model::ToolSpec;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+pub use super::connect::McpEnvironment;
+
+use super::call::function;
+use super::link::Link;
+use super::names::RemoteTool;
+use super::settings::{McpServer, McpTransport};
+use crate::mcp_servers::{McpServers, ServerStatus};
+
+/// The MCP servers of a configuration.
+pub struct McpHub {
+    links: BTreeMap<String, Arc<Link>>,
+    changes: watch::Receiver<u64>,
+    stop: CancellationToken,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl McpHub {
+    /// Prepares servers; none is connected before [`McpHub::start`].
+    pub fn new(servers: impl IntoIterator<Item = McpServer>, environment: &McpEnvironment) -> Self {
+        let (sender, changes) = watch::channel(0);
+        let link = |server: McpServer| {
+            let name = server.name.to_string();
+            (name, Arc::new(Link::new(server, environment.clone(), sender.clone())))
+        };
+        let links = servers.into_iter().map(link).collect();
+        Self { links, changes, stop: CancellationToken::new(), thread: Mutex::default() }
+    }
+
+    /// Begins to connect all servers, on a separate thread, and returns at once.
+    pub fn start(&self) -> io::Result<()> {
+        if self.links.is_empty() {
+            return Ok(());
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (links, stop) = (self.links.values().cloned().collect::<Vec<_>>(), self.stop.clone());
+        let thread = std::thread::Builder::new().name("mcp".to_owned()).spawn(move || {
+            runtime.block_on(async move {
+                let running = links.into_iter().map(|link| tokio::spawn(link.run(stop.clone())));
+                for link in running.collect::<Vec<_>>() {
+                    if let Err(error) = link.await {
+                        log::error!("a connection to an MCP server ended unexpectedly: {error}");
+                    }
+                }
+            });
+        })?;
+        *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(())
+    }
+
+    /// Closes all connections, and waits for the end of their programs, for some seconds at most.
+    pub async fn stop(&self) {
+        self.stop.cancel();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let joined = tokio::task::spawn_blocking(move || thread.join().is_ok()).await;
+            if !joined.unwrap_or_default() {
+                log::error!("the thread of MCP servers ended unexpectedly");
+            }
+        }
+    }
+
+    /// Returns true if there are any.
+    pub fn has_servers(&self) -> bool {
+        !self.links.is_empty()
+    }
+
+    /// Returns a counter that changes whenever there are other tools.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.clone()
+    }
+
+    /// Returns the function of a tool that a server has, or may have once it is connected.
+    pub fn function(&self, server: &str, tool: &str) -> Option<ToolFunction> {
+        self.links.get(server).map(|link| function(link, tool))
+    }
+
+    /// Returns the known tools of all servers, by the names of the registry.
+    pub fn tools(&self) -> Vec<Arc<ToolDefinition>> {
+        let tools = self.links.values().flat_map(|link| {
+            let listed = link.listed();
+            listed.tools.iter().filter_map(|tool| definition(link, tool)).collect::<Vec<_>>()
+        });
+        tools.collect()
+    }
+}
+
+fn definition(link: &Arc<Link>, tool: &RemoteTool) -> Option<Arc<ToolDefinition>> {
+    let McpServer { name: server, approval, timeout, .. } = &link.server;
+    let RemoteTool { name, description, parameters, is_repeatable } = tool;
+    let spec = ToolSpec {
+        name: format!("{server}.{name}"),
+        description: description.clone(),
+        parameters: parameters.clone(),
+    };
+    // it has compiled before
+    let made = ToolDefinition::new(spec, ToolBody::Function(function(link, name))).ok()?;
+    let approval = approval.as_ref().filter(|(globs, _)| globs.selects(name));
+    Some(Arc::new(ToolDefinition {
+        timeout: *timeout,
+        permits: Some(Arc::clone(&link.permits)),
+        approval: approval.map(|(_, approval)| Arc::clone(approval)),
+        on_crash: if *is_repeatable { OnCrash::Repeat } else { OnCrash::Tell },
+        ..made
+    }))
+}
+
+impl McpServers for McpHub {
+    fn statuses(&self) -> Vec<ServerStatus> {
+        let status = |link: &Arc<Link>| {
+            let (state, reason, protocol) = link.state();
+            let (listed, (calls, failures)) = (link.listed(), link.counts());
+            let name = &link.server.name;
+            let tools = listed.tools.iter().map(|tool| format!("{name}.{}", tool.name));
+            ServerStatus {
+                name: Arc::clone(name),
+                transport: match &link.server.transport {
+                    McpTransport::Http { .. } => "http",
+                    McpTransport::Program { .. } => "program",
+                },
+                state,
+                reason,
+                protocol: protocol.map(|version| version.to_string()),
+                tools: tools.collect(),
+                left_out: listed.left_out.clone(),
+                calls,
+                failures,
+            }
+        };
+        self.links.values().map(status).collect()
+    }
+
+    fn restart(&self, name: &str) -> bool {
+        let Some(link) = self.links.get(name) else { return false };
+        link.restart.notify_one();
+        true
+    }
+}
+
+impl Drop for McpHub {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl std::fmt::Debug for McpHub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("McpHub").field(&self.links.keys()).finish()
+    }
+}

@@ -1,0 +1,429 @@
+//! One server: its connection, which is made again whenever it is lost, and its tools.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use greenroom_actors::agent::tool::ToolError;
+use greenroom_actors::domain::failure::ErrorKind;
+use rmcp::model::{ProtocolVersion, SubscriptionFilter};
+use rmcp::{Peer, RoleClient, ServiceError};
+use tokio::sync::{Notify, Semaphore, watch};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::call::failed;
+use super::child::Program;
+use super::connect::{Client, Era, McpEnvironment, Opened, list, open, why_not_begun};
+use super::names::{Listed, RemoteTool};
+use super::settings::McpServer;
+use crate::adapters::tools::secrets::Known;
+use crate::mcp_servers::ServerState;
+
+/// Time that a program has to end after its input was closed.
+const END_GRACE: Duration = Duration::from_secs(2);
+/// Longest pause before the next connection for which calls wait.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+/// Shortest time between two reads of a list, however often the server says that it has changed.
+const LIST_PAUSE: Duration = Duration::from_secs(1);
+/// Shortest time for which a list counts as fresh, whatever the server says.
+const FRESH_MIN: Duration = Duration::from_secs(10);
+/// Pause before a lost subscription to changes is made again.
+const LISTEN_PAUSE: Duration = Duration::from_secs(30);
+
+/// State of the connection.
+#[derive(Clone)]
+pub(super) enum State {
+    Connecting,
+    /// With the number of the session.
+    Ready(Peer<RoleClient>, u64),
+    Failed(Arc<str>),
+}
+
+/// A connection that can be called.
+pub(super) struct Peered {
+    pub(super) peer: Peer<RoleClient>,
+    /// Number of the session.
+    pub(super) session: u64,
+    /// True if the tool may be called again when it is not known whether a call had its effect.
+    pub(super) is_repeatable: bool,
+}
+
+/// End of a session.
+enum Ending {
+    /// The process stops.
+    Stopped,
+    /// Another connection was asked for.
+    Asked,
+    /// The connection was ready, and is lost.
+    Lost(String),
+    /// There was none.
+    Failed(String),
+}
+
+/// One server. Shared by the thread of connections, callers, and those who look.
+pub(super) struct Link {
+    pub(super) server: McpServer,
+    environment: McpEnvironment,
+    state: watch::Sender<State>,
+    listed: RwLock<Arc<Listed>>,
+    /// Secrets that were sent to the server.
+    secrets: RwLock<Known>,
+    /// Limit of calls at once, which all tools share.
+    pub(super) permits: Arc<Semaphore>,
+    /// Notified when another connection is asked for.
+    pub(super) restart: Notify,
+    /// Notified when the list of tools should be read again.
+    changed: Arc<Notify>,
+    /// Counts changes of lists, of all servers.
+    changes: watch::Sender<u64>,
+    /// Number of sessions so far.
+    sessions: AtomicU64,
+    calls: AtomicU64,
+    failures: AtomicU64,
+}
+
+impl Link {
+    pub(super) fn new(
+        server: McpServer,
+        environment: McpEnvironment,
+        changes: watch::Sender<u64>,
+    ) -> Self {
+        Self {
+            permits: Arc::new(Semaphore::new(server.concurrency.min(Semaphore::MAX_PERMITS))),
+            server,
+            environment,
+            state: watch::Sender::new(State::Connecting),
+            listed: RwLock::default(),
+            secrets: RwLock::default(),
+            restart: Notify::new(),
+            changed: Arc::default(),
+            changes,
+            sessions: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.server.name
+    }
+
+    /// Returns the state, with the reason of a failure and the version of a ready connection.
+    pub(super) fn state(&self) -> (ServerState, Option<Arc<str>>, Option<ProtocolVersion>) {
+        match &*self.state.borrow() {
+            State::Connecting => (ServerState::Connecting, None, None),
+            State::Ready(peer, _) => {
+                let version = peer.peer_info().map(|info| info.protocol_version.clone());
+                (ServerState::Ready, None, version)
+            }
+            State::Failed(why) => (ServerState::Failed, Some(Arc::clone(why)), None),
+        }
+    }
+
+    /// Returns the tools of the newest list, also while the server is away.
+    pub(super) fn listed(&self) -> Arc<Listed> {
+        Arc::clone(&self.listed.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Counts a call.
+    pub(super) fn count(&self, has_failed: bool) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.failures.fetch_add(u64::from(has_failed), Ordering::Relaxed);
+    }
+
+    /// Returns the numbers of calls and of failed ones.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        (self.calls.load(Ordering::Relaxed), self.failures.load(Ordering::Relaxed))
+    }
+
+    /// Asks for a look whether the server is still there.
+    pub(super) fn suspect(&self) {
+        self.changed.notify_one();
+    }
+
+    pub(super) fn has_secrets(&self) -> bool {
+        !self.secrets.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Removes the secrets of the connection from a text.
+    pub(super) fn without_secrets(&self, text: String) -> String {
+        self.secrets.read().unwrap_or_else(PoisonError::into_inner).removed_from(text)
+    }
+
+    /// Waits while a connection is being made; one of the session `lost` does not count. Fails if there
+    /// is none, or if the server has no such tool; the texts are for models and callers.
+    pub(super) async fn connected(
+        &self,
+        tool: &str,
+        lost: Option<u64>,
+    ) -> Result<Peered, ToolError> {
+        let server = self.name();
+        let mut state = self.state.subscribe();
+        let is_settled = |state: &State| match state {
+            State::Connecting => false,
+            State::Ready(_, session) => lost != Some(*session),
+            State::Failed(_) => true,
+        };
+        let known = state.wait_for(is_settled).await;
+        let (peer, session) = match known.as_deref() {
+            Ok(State::Ready(peer, session)) => (peer.clone(), *session),
+            Ok(State::Connecting | State::Failed(_)) | Err(_) => {
+                let why = format!("the MCP server {server} is not connected; try again later");
+                return Err(failed(ErrorKind::Connection, why));
+            }
+        };
+        drop(known);
+        let listed = self.listed();
+        match listed.tools.iter().find(|known| known.name == tool) {
+            Some(RemoteTool { is_repeatable, .. }) => {
+                Ok(Peered { peer, session, is_repeatable: *is_repeatable })
+            }
+            None => {
+                let why = match listed.left_out.iter().find(|it| it.name == tool) {
+                    Some(left_out) => format!("{server}.{tool} cannot be used: {}", left_out.why),
+                    None => format!("the MCP server {server} has no tool {tool}"),
+                };
+                Err(failed(ErrorKind::Tool, why))
+            }
+        }
+    }
+
+    /// Keeps the server connected until the process stops.
+    pub(super) async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let McpServer { delay, max_delay, .. } = self.server;
+        let (mut pause, mut era) = (delay, Era::Newest);
+        loop {
+            let begun = Instant::now();
+            match self.session(era, &stop).await {
+                Ending::Stopped => return,
+                Ending::Asked => {
+                    (pause, era) = (delay, Era::Newest);
+                    self.enter(State::Connecting);
+                    continue;
+                }
+                Ending::Lost(why) => {
+                    log::warn!("MCP server {}: the connection was lost: {why}", self.name());
+                    if begun.elapsed() >= max_delay {
+                        pause = delay;
+                    }
+                    // one that is lost again and again counts as failed
+                    let is_soon = pause <= WAIT_MAX;
+                    self.enter(if is_soon { State::Connecting } else { State::Failed(why.into()) });
+                }
+                Ending::Failed(why) => {
+                    log::warn!("MCP server {}: {why}; next attempt in {pause:?}", self.name());
+                    self.enter(State::Failed(why.into()));
+                    era = match era {
+                        Era::Newest => Era::Handshake,
+                        Era::Handshake => Era::Newest,
+                    };
+                }
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.restart.notified() => {
+                    (pause, era) = (delay, Era::Newest);
+                    self.enter(State::Connecting);
+                }
+                () = sleep(pause) => pause = (pause * 2).min(max_delay),
+            }
+        }
+    }
+
+    fn enter(&self, state: State) {
+        self.state.send_replace(state);
+    }
+
+    /// Connects, and stays connected until the connection ends or has to.
+    async fn session(&self, era: Era, stop: &CancellationToken) -> Ending {
+        let opened = match open(&self.server, &self.environment) {
+            Ok(opened) => opened,
+            Err(why) => return Ending::Failed(why),
+        };
+        let Opened { transport, program, findings, secrets } = opened;
+        *self.secrets.write().unwrap_or_else(PoisonError::into_inner) = secrets;
+        let client = Client { changed: Arc::clone(&self.changed) };
+        let limit = self.server.connect_timeout;
+        let deadline = Instant::now() + limit;
+        let begin = transport.begin(client, era, self.server.message_bytes_max);
+        let begun = tokio::select! {
+            begun = timeout_at(deadline, begin) => begun,
+            () = stop.cancelled() => return self.stopped(program).await,
+            () = self.restart.notified() => return self.asked(program).await,
+        };
+        let service = match begun {
+            Ok(Ok(service)) => service,
+            ended => {
+                let why = match &ended {
+                    Ok(Err(error)) => why_not_begun(error),
+                    _ => format!("it did not answer within {limit:?}"),
+                };
+                let why = findings.explain(why);
+                return Ending::Failed(self.with_last_words(why, program, END_GRACE).await);
+            }
+        };
+        let peer = service.peer().clone();
+        let mut closed = Box::pin(service.waiting());
+        let ending = tokio::select! {
+            ending = self.serve(&peer, deadline) => ending,
+            _ = &mut closed => Ending::Lost("it closed the connection".to_owned()),
+            () = ended(program.as_ref()) => Ending::Lost("it ended".to_owned()),
+            () = stop.cancelled() => Ending::Stopped,
+            () = self.restart.notified() => Ending::Asked,
+        };
+        // callers must not find a connection that is being closed
+        if !matches!(ending, Ending::Stopped) {
+            self.enter(State::Connecting);
+        }
+        drop(closed);
+        match ending {
+            Ending::Stopped => self.stopped(program).await,
+            Ending::Asked => self.asked(program).await,
+            Ending::Lost(why) => {
+                let why = findings.explain(why);
+                Ending::Lost(self.with_last_words(why, program, Duration::ZERO).await)
+            }
+            Ending::Failed(why) => {
+                let why = findings.explain(why);
+                Ending::Failed(self.with_last_words(why, program, Duration::ZERO).await)
+            }
+        }
+    }
+
+    async fn stopped(&self, program: Option<Program>) -> Ending {
+        if let Some(program) = program {
+            program.end(END_GRACE).await;
+        }
+        Ending::Stopped
+    }
+
+    async fn asked(&self, program: Option<Program>) -> Ending {
+        log::info!("MCP server {}: connecting again, as asked", self.name());
+        self.stopped(program).await;
+        Ending::Asked
+    }
+
+    /// Ends the program, and adds what it said last to a reason.
+    async fn with_last_words(
+        &self,
+        why: String,
+        program: Option<Program>,
+        grace: Duration,
+    ) -> String {
+        let said = match program {
+            Some(program) => program.end(grace).await,
+            None => String::new(),
+        };
+        self.without_secrets(if said.is_empty() { why } else { format!("{why}; {said}") })
+    }
+
+    /// Keeps the list of tools current. Returns when the server does not answer.
+    async fn serve(&self, peer: &Peer<RoleClient>, deadline: Instant) -> Ending {
+        let listed = match timeout_at(deadline, list(peer, &self.server)).await {
+            Ok(Ok(listed)) => listed,
+            Ok(Err(error)) => {
+                return Ending::Failed(format!("its tools cannot be listed: {error}"));
+            }
+            Err(_) => return Ending::Failed("it did not list its tools in time".to_owned()),
+        };
+        let mut fresh = self.take(listed);
+        let session = self.sessions.fetch_add(1, Ordering::Relaxed);
+        self.enter(State::Ready(peer.clone(), session));
+        // again, now that calls find a connection
+        self.changes.send_modify(|number| *number += 1);
+        self.report();
+        let mut listening = Box::pin(listen(peer, Arc::clone(&self.changed)));
+        loop {
+            let read = Instant::now();
+            tokio::select! {
+                () = self.changed.notified() => sleep_until(read + LIST_PAUSE).await,
+                () = stale(fresh) => {}
+                () = &mut listening => {}
+            }
+            match timeout(self.server.connect_timeout, list(peer, &self.server)).await {
+                Ok(Ok(listed)) => fresh = self.take(listed),
+                Ok(Err(ServiceError::McpError(error))) => {
+                    log::warn!("MCP server {}: its tools cannot be listed: {error}", self.name());
+                }
+                Ok(Err(_)) => return Ending::Lost("it does not answer".to_owned()),
+                Err(_) => return Ending::Lost("it did not list its tools in time".to_owned()),
+            }
+        }
+    }
+
+    /// Takes over a list. Returns the time for which it is fresh.
+    fn take(&self, (listed, fresh): (Listed, Option<Duration>)) -> Option<Duration> {
+        let mut known = self.listed.write().unwrap_or_else(PoisonError::into_inner);
+        if **known != listed {
+            *known = Arc::new(listed);
+            drop(known);
+            self.changes.send_modify(|number| *number += 1);
+        }
+        fresh.map(|fresh| fresh.max(FRESH_MIN))
+    }
+
+    /// Logs what was found, with patterns that match no tool.
+    fn report(&self) {
+        let (name, listed) = (self.name(), self.listed());
+        let Listed { tools, left_out } = &*listed;
+        log::info!("MCP server {name}: connected; {} tools", tools.len());
+        for left_out in left_out {
+            log::debug!("MCP server {name}: {} is left out: {}", left_out.name, left_out.why);
+        }
+        let all = tools.iter().map(|tool| tool.name.as_str());
+        let all: Vec<_> = all.chain(left_out.iter().map(|it| it.name.as_str())).collect();
+        let McpServer { tools, approval, retry, .. } = &self.server;
+        let approval = approval.as_ref().map(|(globs, _)| ("approval", globs));
+        let retry = retry.as_ref().map(|globs| ("retry", globs));
+        for (key, globs) in [("tools", tools)].into_iter().chain(approval).chain(retry) {
+            for pattern in globs.idle(&all) {
+                log::warn!("mcp.{name}.{key}: the server has no tool {pattern}");
+            }
+        }
+    }
+}
+
+/// Waits until a list is no longer fresh.
+async fn stale(fresh: Option<Duration>) {
+    match fresh {
+        Some(fresh) => sleep(fresh).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn ended(program: Option<&Program>) {
+    match program {
+        Some(program) => program.ended().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Subscribes to changes of the list at servers that need it. Never returns.
+async fn listen(peer: &Peer<RoleClient>, changed: Arc<Notify>) {
+    let info = peer.peer_info();
+    let is_wanted = info.is_some_and(|info| {
+        let tools = info.capabilities.tools.as_ref();
+        let tells = tools.is_some_and(|tools| tools.list_changed == Some(true));
+        tells && info.protocol_version >= ProtocolVersion::V_2026_07_28
+    });
+    if !is_wanted {
+        std::future::pending::<()>().await;
+    }
+    loop {
+        let filter = SubscriptionFilter::builder().tools_list_changed().build();
+        match peer.listen(filter).await {
+            Ok(mut subscription) => {
+                while let Ok(Some(_)) = subscription.next().await {
+                    changed.notify_one();
+                }
+            }
+            Err(ServiceError::McpError(_)) => break,
+            Err(_) => {}
+        }
+        sleep(LISTEN_PAUSE).await;
+        // a change may have been missed
+        changed.notify_one();
+    }
+    std::future::pending().await
+}

@@ -1,0 +1,203 @@
+//! Choice of the tools of a server that are used.
+
+use std::collections::BTreeSet;
+
+use greenroom_actors::domain::failure::shortened;
+use greenroom_actors::domain::nesting::check_depth;
+use greenroom_actors::domain::schema::Schema;
+use rmcp::model::Tool;
+use serde_json::{Value, json};
+
+use super::settings::McpServer;
+use crate::mcp_servers::LeftOut;
+
+/// Longest name of a tool with that of its server, in characters: providers accept no longer ones.
+const NAME_CHARS_MAX: usize = 64;
+/// Largest schema of arguments.
+const SCHEMA_BYTES_MAX: usize = 64 << 10;
+/// Deepest schema of arguments.
+const SCHEMA_DEPTH_MAX: usize = 64;
+/// Longest description for models.
+const DESCRIPTION_BYTES_MAX: usize = 16 << 10;
+/// Longest name that is shown of a tool that is left out.
+const SHOWN_BYTES_MAX: usize = 128;
+/// Maximum number of left-out tools that are shown.
+const LEFT_OUT_MAX: usize = 1000;
+
+/// A tool of a server that is used.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct RemoteTool {
+    /// Its name at the server.
+    pub(super) name: String,
+    pub(super) description: String,
+    /// JSON Schema of its arguments, an object.
+    pub(super) parameters: Value,
+    /// True if a call may be made again when it is not known whether it had its effect.
+    pub(super) is_repeatable: bool,
+}
+
+/// The tools of a server.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Listed {
+    /// In the order of the server.
+    pub(super) tools: Vec<RemoteTool>,
+    pub(super) left_out: Vec<LeftOut>,
+}
+
+/// Decides about each tool of a server's list. `is_cut`: the server has more.
+pub(super) fn admitted(server: &McpServer, tools: Vec<Tool>, is_cut: bool) -> Listed {
+    let (mut listed, mut seen) = (Listed::default(), BTreeSet::new());
+    for tool in tools {
+        let name = tool.name.to_string();
+        let refused = if !seen.insert(name.clone()) {
+            Some("the server has two tools of this name".to_owned())
+        } else if listed.tools.len() >= server.tools_max {
+            Some(format!("the server has over {} tools (tools_max)", server.tools_max))
+        } else {
+            name_problem(server, &name)
+        };
+        let made = match refused {
+            Some(why) => Err(why),
+            None => remote(server, tool),
+        };
+        match made {
+            Ok(tool) => listed.tools.push(tool),
+            Err(why) if listed.left_out.len() < LEFT_OUT_MAX => {
+                let name = shortened(&name, SHOWN_BYTES_MAX).to_owned();
+                listed.left_out.push(LeftOut { name, why });
+            }
+            Err(_) => {}
+        }
+    }
+    if is_cut {
+        let why = format!("the server has over {} tools (tools_max)", server.tools_max);
+        listed.left_out.push(LeftOut { name: "…".to_owned(), why });
+    }
+    listed
+}
+
+fn name_problem(server: &McpServer, name: &str) -> Option<String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    let chars_max = NAME_CHARS_MAX.saturating_sub(server.name.len() + 1);
+    if name.is_empty() || name.len() > chars_max || !name.chars().all(fits) {
+        let problem = format!("its name is not 1 to {chars_max} of A-Z a-z 0-9 _ . -");
+        return Some(problem);
+    }
+    (!server.tools.selects(name)).then(|| "`tools` leaves it out".to_owned())
+}
+
+fn remote(server: &McpServer, tool: Tool) -> Result<RemoteTool, String> {
+    let name = tool.name.to_string();
+    let parameters = parameters(Value::Object((*tool.input_schema).clone()))?;
+    let hints = tool.annotations.unwrap_or_default();
+    let is_said = hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true);
+    let is_repeatable = is_said || server.retry.as_ref().is_some_and(|globs| globs.selects(&name));
+    let description = tool.description.unwrap_or_default();
+    let description = shortened(&description, DESCRIPTION_BYTES_MAX).to_owned();
+    Ok(RemoteTool { name, description, parameters, is_repeatable })
+}
+
+/// Returns a schema that can be used: of an object, small, and compiled without looking elsewhere.
+fn parameters(mut schema: Value) -> Result<Value, String> {
+    if schema.get("type").is_none() {
+        schema["type"] = json!("object");
+    }
+    if schema["type"] != "object" {
+        return Err("its arguments are not an object".to_owned());
+    }
+    check_depth(&schema, SCHEMA_DEPTH_MAX).map_err(|why| format!("its schema is {why}"))?;
+    if schema.to_string().len() > SCHEMA_BYTES_MAX {
+        return Err(format!("its schema is larger than {SCHEMA_BYTES_MAX} bytes"));
+    }
+    let compiled = Schema::compile(&schema);
+    compiled.map_err(|error| {
+        format!("its schema cannot be used: {}", shortened(&error.to_string(), 500))
+    })?;
+    Ok(schema)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::sync::Arc;
+
+    use rmcp::model::ToolAnnotations;
+
+    use super::super::settings::{McpServer, tests::server};
+    use super::*;
+    use crate::globs::Globs;
+
+    fn tool(name: &str, schema: &Value) -> Tool {
+        let schema = schema.as_object().cloned().unwrap();
+        Tool::new(name.to_owned(), "Does it", Arc::new(schema))
+    }
+
+    fn globs(patterns: &[&str]) -> Globs {
+        Globs::parse(&patterns.iter().map(|&it| it.to_owned()).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn tools_that_cannot_be_used_are_left_out_with_the_reason() {
+        let server = McpServer { tools: globs(&["*", "!secret"]), tools_max: 3, ..server("s") };
+        let long = "x".repeat(63);
+        let deep = (0..70).fold(json!({}), |inner, _| json!({ "not": inner }));
+        let many: Vec<String> = (0..9000).map(|number| format!("property {number}")).collect();
+        let tools = vec![
+            tool("a", &json!({})),
+            tool("a", &json!({})),
+            tool("secret", &json!({})),
+            tool("b c", &json!({})),
+            tool(&long, &json!({})),
+            tool("text", &json!({ "type": "string" })),
+            tool("bad", &json!({ "properties": 1 })),
+            tool("away", &json!({ "properties": { "a": { "$ref": "https://a.example/b.json" } } })),
+            tool("deep", &deep),
+            tool("large", &json!({ "required": many })),
+            tool(&long[1..], &json!({ "type": "object", "required": ["n"] })),
+            tool("third", &json!({})),
+            tool("fourth", &json!({})),
+        ];
+        let listed = admitted(&server, tools, true);
+        let names: Vec<_> = listed.tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, ["a", &long[1..], "third"]);
+        assert_eq!(listed.tools[0].parameters, json!({ "type": "object" }));
+        let expected = [
+            ("a", "two tools of this name"),
+            ("secret", "`tools` leaves it out"),
+            ("b c", "its name is not 1 to 62"),
+            (long.as_str(), "its name is not 1 to 62"),
+            ("text", "its arguments are not an object"),
+            ("bad", "its schema cannot be used"),
+            ("away", "its schema cannot be used"),
+            ("deep", "its schema is nested deeper than 64 levels"),
+            ("large", "its schema is larger than 65536 bytes"),
+            ("fourth", "over 3 tools"),
+            ("…", "over 3 tools"),
+        ];
+        assert_eq!(listed.left_out.len(), expected.len(), "{:?}", listed.left_out);
+        for (LeftOut { name, why }, (of, part)) in listed.left_out.iter().zip(expected) {
+            assert!(name == of && why.contains(part), "{name}: {why}");
+        }
+    }
+
+    #[test]
+    fn calls_are_repeatable_if_the_server_or_the_configuration_says_so() {
+        let server = McpServer { retry: Some(globs(&["by_name"])), ..server("s") };
+        let hinted = |name: &str, hints: ToolAnnotations| {
+            let mut tool = tool(name, &json!({}));
+            tool.annotations = Some(hints);
+            tool
+        };
+        let none = ToolAnnotations::new;
+        let tools = vec![
+            tool("plain", &json!({})),
+            tool("by_name", &json!({})),
+            hinted("reads", none().read_only(true)),
+            hinted("same", none().idempotent(true)),
+            hinted("writes", none().read_only(false).destructive(true)),
+        ];
+        let listed = admitted(&server, tools, false);
+        let repeatable: Vec<_> =
+            listed.tools.iter().filter(|tool| tool.is_repeatable).map(|it| &*it.name).collect();
+        assert_eq!(repeatable, ["by_name", "reads", "same"]);
+    }
+}

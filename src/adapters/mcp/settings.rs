@@ -1,0 +1,108 @@
+//! Settings of a server: how it is reached, and which of its tools are used in which way.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use greenroom_actors::agent::Approval;
+use greenroom_actors::domain::call::UnresolvedText;
+use http::HeaderName;
+use url::Url;
+
+use crate::globs::Globs;
+
+/// An MCP server.
+#[derive(Debug, Clone)]
+pub struct McpServer {
+    /// Begin of the names of its tools, before a dot.
+    pub name: Arc<str>,
+    pub transport: McpTransport,
+    /// Tools that are used.
+    pub tools: Globs,
+    /// Tools whose calls by agents need an approval.
+    pub approval: Option<(Globs, Arc<Approval>)>,
+    /// Tools that may be called again though the server does not say so.
+    pub retry: Option<Globs>,
+    /// Time limit of one call; `None`: that of all tools.
+    pub timeout: Option<Duration>,
+    /// Maximum number of calls at once; further ones wait.
+    pub concurrency: usize,
+    /// Time limit from the begin of a connection to the list of tools.
+    pub connect_timeout: Duration,
+    /// Pause before the first attempt after a failed one.
+    pub delay: Duration,
+    /// Longest pause; each is twice the one before.
+    pub max_delay: Duration,
+    /// Largest message of the server, in bytes.
+    pub message_bytes_max: usize,
+    /// Maximum number of its tools; further ones are left out.
+    pub tools_max: usize,
+}
+
+/// Connection to a server.
+#[derive(Clone)]
+pub enum McpTransport {
+    /// Streamable HTTP.
+    Http { url: Url, headers: Vec<(HeaderName, UnresolvedText)> },
+    /// A program that is started, and spoken to over its standard input and output.
+    Program {
+        /// The program and its arguments.
+        argv: Vec<String>,
+        /// Its environment, beside `PATH` and `HOME`.
+        env: Vec<(Arc<str>, UnresolvedText)>,
+        /// Working directory; `None`: that of this process.
+        cwd: Option<String>,
+        /// Limit of each of its processes; `None`: that of all programs.
+        memory_bytes_max: Option<u64>,
+    },
+}
+
+impl McpTransport {
+    /// Returns the texts in which secrets may be named, by header or variable.
+    pub fn texts(&self) -> impl Iterator<Item = (&str, &UnresolvedText)> {
+        let (headers, env): (&[_], &[_]) = match self {
+            Self::Http { headers, .. } => (headers, &[]),
+            Self::Program { env, .. } => (&[], env),
+        };
+        let headers = headers.iter().map(|(name, text)| (name.as_str(), text));
+        headers.chain(env.iter().map(|(name, text)| (&**name, text)))
+    }
+}
+
+/// Shows no address and no argument, which may be confidential.
+impl fmt::Debug for McpTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Http { .. } => "Http",
+            Self::Program { .. } => "Program",
+        })
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A server that is a program without a name.
+    pub(in crate::adapters::mcp) fn server(name: &str) -> McpServer {
+        McpServer {
+            name: name.into(),
+            transport: McpTransport::Program {
+                argv: vec!["true".to_owned()],
+                env: Vec::new(),
+                cwd: None,
+                memory_bytes_max: None,
+            },
+            tools: Globs::default(),
+            approval: None,
+            retry: None,
+            timeout: None,
+            concurrency: 10,
+            connect_timeout: Duration::from_secs(20),
+            delay: Duration::from_millis(10),
+            max_delay: Duration::from_secs(1),
+            message_bytes_max: 1 << 20,
+            tools_max: 100,
+        }
+    }
+}

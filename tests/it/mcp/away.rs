@@ -1,0 +1,144 @@
+//! MCP servers that die, hang, flood, speak no JSON or are not there, and kills of our own server.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use support::server::{Home, Server};
+use support::{PATIENCE, eventually};
+
+use super::{CALLERS, Site, call, ready, scripted, status_when, tool_names};
+use crate::program::Programs as _;
+
+const INTERRUPTED: &str = "the call was interrupted; it may have happened";
+
+#[test]
+fn a_call_whose_server_dies_is_repeated_only_if_that_does_no_harm() {
+    let site = Site::start("");
+    let failure = site.call("die", &json!({})).unwrap_err();
+    assert_eq!(failure, format!("Failed to execute tool: {INTERRUPTED}"));
+    // it waits for the next connection
+    assert_eq!(site.call("die_once", &json!({})), Ok(json!("die_once is done")));
+    let answer = site.server.post("/agents/clerk/text", &json!({ "input": "die" }));
+    assert!(answer.data()["text"].as_str().unwrap().contains(INTERRUPTED), "{answer:?}");
+}
+
+#[test]
+fn a_message_that_is_too_large_ends_the_connection() {
+    let site = Site::start("");
+    let failure = site.call("flood", &json!({})).unwrap_err();
+    assert_eq!(failure, format!("Failed to execute tool: {INTERRUPTED}"));
+    site.server.says("it sent a message of over 4194304 bytes");
+    assert_eq!(site.call("sum", &json!({ "n": 1 })), Ok(json!({ "sum": 2 })));
+}
+
+#[test]
+fn servers_that_cannot_be_connected_are_shown_with_the_reason_and_delay_nothing() {
+    let home = Home::new("");
+    let file = home.path("asked");
+    let dead = (0..50).map(|number| format!("[mcp.dead{number}]\ncommand = [\"/nowhere/mcp\"]\n"));
+    let mut text: String = dead.collect();
+    text += "[mcp.closed]\nurl = \"http://127.0.0.1:9/mcp\"\n";
+    text += &scripted::config("noise", "noise", &file);
+    text += &scripted::config("silent", "silent", &file);
+    text += "connect_timeout = \"300ms\"\n";
+    text += &scripted::config("broken", "broken", &file);
+    text += &scripted::config("own", "good", &file);
+    home.configure(&format!("{text}{CALLERS}"));
+    let begun = Instant::now();
+    let server = Server::start(home.greenroom(&[]));
+    assert_eq!(server.get("/readyz").status, 200);
+    ready(&server, "own");
+    assert!(begun.elapsed() < PATIENCE / 2);
+    assert_eq!(call(&server, "own.sum", &json!({ "n": 1 })), Ok(json!({ "sum": 2 })));
+    for (name, reason) in [
+        ("dead7", "the program /nowhere/mcp does not exist"),
+        ("closed", "it cannot be reached"),
+        ("noise", "it prints text that is not JSON: "),
+        ("silent", "it did not answer within 300ms"),
+        ("broken", "the program ended with exit code 3: no key in TOKEN="),
+    ] {
+        let has_failed = |status: &Value| {
+            let said = status["reason"].as_str().unwrap_or_default();
+            status["state"] == "failed" && said.contains(reason)
+        };
+        let status = status_when(&server, name, has_failed);
+        assert_eq!(status["tools"], json!([]), "{name}");
+    }
+}
+
+#[test]
+fn tools_of_a_server_that_is_away_stay_and_say_so() {
+    let home = Home::new("");
+    let text = format!("[mcp.own]\ncommand = [\"/nowhere/mcp\"]\n{CALLERS}");
+    home.configure(&text);
+    let server = Server::start(home.greenroom(&[]));
+    status_when(&server, "own", |status| status["state"] == "failed");
+    assert_eq!(tool_names(&server), ["own.die", "own.stay", "own.stay_once", "own.sum"]);
+    let away = "the MCP server own is not connected; try again later";
+    let failure = call(&server, "own.sum", &json!({})).unwrap_err();
+    assert_eq!(failure, format!("Failed to execute tool: {away}"));
+    let answer = server.post("/agents/clerk/text", &json!({ "input": "the sum, please" }));
+    assert!(answer.data()["text"].as_str().unwrap().contains(away), "{answer:?}");
+    let restart = |name: &str| server.post(&format!("/tools/mcp/{name}/restart"), &json!({}));
+    assert_eq!(restart("own").data(), json!({ "name": "own" }));
+    let unknown = restart("elephant");
+    assert_eq!((unknown.status, unknown.error().as_str()), (404, "MCP server elephant not found"));
+}
+
+#[test]
+fn a_restart_begins_another_connection() {
+    let site = Site::start("");
+    site.call("grow", &json!({})).unwrap();
+    eventually("the tool", || {
+        tool_names(&site.server).contains(&"own.grown".to_owned()).then_some(())
+    });
+    assert_eq!(site.server.post("/tools/mcp/own/restart", &json!({})).status, 200);
+    site.server.says("MCP server own: connecting again, as asked");
+    // the new process has not grown
+    eventually("the tool is gone", || {
+        (!tool_names(&site.server).contains(&"own.grown".to_owned())).then_some(())
+    });
+    assert_eq!(site.call("sum", &json!({ "n": 1 })), Ok(json!({ "sum": 2 })));
+}
+
+#[test]
+fn after_a_kill_a_step_repeats_a_call_only_if_that_does_no_harm() {
+    let site = Site::start("");
+    for (workflow, note) in [("staying", "stay"), ("reading", "stay_once")] {
+        let body = json!({ "input": {}, "options": { "executionId": workflow } });
+        let path = format!("/workflows/{workflow}/execute");
+        let headers = [("content-type", "application/json"), ("prefer", "respond-async")];
+        let begun = site.server.send("POST", &path, &headers, Some(body.to_string().as_bytes()));
+        assert_eq!(begun.status, 202);
+        site.noted(note);
+    }
+    let Site { home, server } = site;
+    server.kill();
+    let server = Server::start(home.greenroom(&[]));
+    let ended = |workflow: &str, status: &str| {
+        server.state_when(workflow, workflow, |state| state["status"] == status)
+    };
+    let failed = ended("staying", "error");
+    assert!(failed["error"].to_string().contains(INTERRUPTED), "{failed}");
+    let completed = ended("reading", "completed");
+    assert_eq!(completed["result"], "stay_once is done");
+    let noted = std::fs::read_to_string(home.path("asked")).unwrap();
+    let times = |what: &str| noted.lines().filter(|line| *line == what).count();
+    assert_eq!((times("stay"), times("stay_once")), (1, 2));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn programs_end_with_the_server() {
+    let site = Site::start("");
+    let threads = format!("/proc/{}/task", site.server.child.id());
+    let threads = std::fs::read_dir(threads).unwrap().map(|thread| thread.unwrap().path());
+    let children = threads.filter_map(|it| std::fs::read_to_string(it.join("children")).ok());
+    let child = children.collect::<String>().trim().to_owned();
+    assert!(!child.is_empty());
+    let Site { home: _home, mut server } = site;
+    server.signal("TERM");
+    assert!(server.ended().success());
+    let is_running = std::path::Path::new("/proc").join(&child).exists();
+    assert!(!is_running, "{child}");
+}

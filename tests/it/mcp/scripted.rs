@@ -1,0 +1,194 @@
+//! An MCP server of the tests' own: it answers, hangs, dies, floods and lies. It is the test binary
+//! itself, started again by the server under test.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+/// Environment variable of the test binary as an MCP server: what it does wrong.
+const MODE: &str = "TEST_MCP_MODE";
+/// Environment variable: the file to which it appends a line for what it was asked.
+const FILE: &str = "TEST_MCP_FILE";
+
+/// Returns the lines of the configuration of a server; `file` records what it was asked.
+pub(super) fn config(name: &str, mode: &str, file: &std::path::Path) -> String {
+    let program = std::env::current_exe().unwrap();
+    let arguments = ["serve_as_mcp_server", "--exact", "--nocapture", "--test-threads=1"];
+    let argv: Vec<_> = [program.to_str().unwrap()].into_iter().chain(arguments).collect();
+    let (argv, file) = (json!(argv), json!(file));
+    format!(
+        "[mcp.{name}]\ncommand = {argv}\nenv = {{ {MODE} = \"{mode}\", {FILE} = {file} }}\n\
+         restart = {{ delay = \"10ms\", max_delay = \"50ms\" }}\n"
+    )
+}
+
+/// Serves if this process was started as an MCP server, and then never returns.
+pub(crate) fn serve_if_asked() {
+    let Ok(mode) = std::env::var(MODE) else { return };
+    let file = PathBuf::from(std::env::var_os(FILE).unwrap());
+    let mut server = Scripted { file, has_grown: false, asked: None };
+    // the harness has begun a line
+    println!();
+    match mode.as_str() {
+        "silent" => {}
+        "noise" => loop {
+            println!("this is no JSON");
+            eprintln!("out of order");
+            if std::io::stdout().flush().is_err() {
+                std::process::exit(1);
+            }
+        },
+        "broken" => {
+            eprintln!("no key in TOKEN=s3cr3t-token");
+            std::process::exit(3);
+        }
+        _ => {}
+    }
+    let asked = std::io::stdin().lines().map_while(Result::ok);
+    for line in asked {
+        let message: Value = serde_json::from_str(&line).unwrap();
+        if mode != "silent" {
+            server.hear(&message);
+        }
+    }
+    std::process::exit(0);
+}
+
+struct Scripted {
+    file: PathBuf,
+    has_grown: bool,
+    /// Call that waits for the answer to a question.
+    asked: Option<Value>,
+}
+
+fn say(message: &Value) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{message}").and_then(|()| out.flush()).unwrap_or_else(|_| std::process::exit(0));
+}
+
+fn answer(id: &Value, result: &Value) {
+    say(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+}
+
+fn refuse(id: &Value, code: i64, message: &str) {
+    say(&json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } }));
+}
+
+fn text(text: &str) -> Value {
+    json!({ "content": [{ "type": "text", "text": text }] })
+}
+
+fn tool(name: &str, hints: &Value) -> Value {
+    let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
+    json!({ "name": name, "description": format!("Does {name}"), "inputSchema": schema,
+            "annotations": hints })
+}
+
+impl Scripted {
+    fn note(&self, what: &str) {
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(&self.file);
+        file.and_then(|mut file| writeln!(file, "{what}")).unwrap();
+    }
+
+    fn times(&self, what: &str) -> usize {
+        let noted = std::fs::read_to_string(&self.file).unwrap_or_default();
+        noted.lines().filter(|line| *line == what).count()
+    }
+
+    fn hear(&mut self, message: &Value) {
+        let (id, params) = (&message["id"], &message["params"]);
+        match message["method"].as_str().unwrap_or_default() {
+            "initialize" => answer(
+                id,
+                &json!({ "protocolVersion": params["protocolVersion"],
+                         "capabilities": { "tools": { "listChanged": true } },
+                         "serverInfo": { "name": "scripted", "version": "1" } }),
+            ),
+            "tools/list" => answer(id, &json!({ "tools": self.tools() })),
+            "tools/call" => self.call(id, params),
+            "notifications/cancelled" => self.note("cancelled"),
+            // the answer to the question of `ask`
+            "" => {
+                if let Some(asked) = self.asked.take() {
+                    answer(&asked, &text(&message["error"]["message"].to_string()));
+                }
+            }
+            _ if id.is_null() => {}
+            method => refuse(id, -32601, &format!("no {method}")),
+        }
+    }
+
+    fn tools(&self) -> Vec<Value> {
+        let mut tools = vec![
+            tool("echo", &json!({ "readOnlyHint": true })),
+            tool("sum", &json!({})),
+            tool("fail", &json!({})),
+            tool("refuse", &json!({})),
+            tool("hang", &json!({})),
+            tool("die", &json!({})),
+            tool("die_once", &json!({ "idempotentHint": true })),
+            tool("stay", &json!({})),
+            tool("stay_once", &json!({ "readOnlyHint": true })),
+            tool("flood", &json!({})),
+            tool("grow", &json!({})),
+            tool("ask", &json!({})),
+            tool("echo", &json!({})),
+            tool("not a name", &json!({})),
+            tool(&"long".repeat(20), &json!({})),
+        ];
+        tools.push(json!({ "name": "loose", "inputSchema": { "type": "object",
+            "properties": { "a": { "$ref": "https://a.example/schema.json" } } } }));
+        if self.has_grown {
+            tools.push(tool("grown", &json!({})));
+        }
+        tools
+    }
+
+    fn call(&mut self, id: &Value, params: &Value) {
+        let name = params["name"].as_str().unwrap();
+        self.note(name);
+        match name {
+            "echo" => {
+                let key = &params["_meta"]["greenroom/idempotencyKey"];
+                let said = json!({ "arguments": params["arguments"], "hasKey": key.is_string() });
+                answer(id, &text(&said.to_string()));
+            }
+            "sum" => {
+                let sum = params["arguments"]["n"].as_i64().unwrap_or_default() + 1;
+                let mut result = text("not this");
+                result["structuredContent"] = json!({ "sum": sum });
+                answer(id, &result);
+            }
+            "fail" => {
+                let mut result = text("the printer burns");
+                result["isError"] = json!(true);
+                answer(id, &result);
+            }
+            "refuse" => refuse(id, -32602, "n is too small"),
+            "ask" => {
+                self.asked = Some(id.clone());
+                let params = json!({ "message": "Sure?", "requestedSchema": { "type": "object",
+                    "properties": {} } });
+                say(&json!({ "jsonrpc": "2.0", "id": "q", "method": "elicitation/create",
+                             "params": params }));
+            }
+            "hang" => {}
+            "die" => std::process::exit(7),
+            "die_once" if self.times(name) == 1 => std::process::exit(7),
+            "stay" => {}
+            "stay_once" if self.times(name) == 1 => {}
+            "flood" => {
+                let mut out = std::io::stdout().lock();
+                let _ = write!(out, "{{\"a\": \"{}", "x".repeat(5 << 20));
+                let _ = out.flush();
+            }
+            "grow" => {
+                self.has_grown = true;
+                say(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
+                answer(id, &text("grown"));
+            }
+            name => answer(id, &text(&format!("{name} is done"))),
+        }
+    }
+}
