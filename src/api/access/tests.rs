@@ -81,7 +81,8 @@ fn the_default_table_is_that_of_the_specification() {
     let private = protected(&policy(DefaultAccess::Private, &[], &[]));
     let open: Vec<_> =
         ROUTES.iter().map(ToString::to_string).filter(|row| !private.contains(row)).collect();
-    // probes, pages that reveal nothing about the server, and links, which are credentials
+    // probes, pages that reveal nothing about the server, links, which are credentials, and where
+    // clients get a token
     let links = ["GET /inbox/link/:token", "POST /inbox/link/:token"];
     let pages = [
         "GET /",
@@ -92,7 +93,11 @@ fn the_default_table_is_that_of_the_specification() {
         "GET /console/*",
     ];
     let probes = ["GET /livez", "GET /readyz"];
-    assert_eq!(open, [&links[..], &pages, &probes].concat());
+    let metadata = [
+        "GET /.well-known/oauth-protected-resource/mcp",
+        "GET /.well-known/oauth-protected-resource/mcp/:name/mcp",
+    ];
+    assert_eq!(open, [&links[..], &pages, &probes, &metadata].concat());
 }
 
 type Texts = &'static [&'static str];

@@ -254,12 +254,15 @@ impl Page<'_> {
     }
 }
 
-/// True if the path alone gives an answer, without parameters and without requests to other
-/// servers.
+/// True if the path alone gives an answer to people, without parameters and without requests to
+/// other servers.
 fn is_followed(row: &Route) -> bool {
     let asks_for_more = matches!(
         row.name,
-        RouteName::ListConversations | RouteName::SearchMessages | RouteName::CheckUpdates
+        RouteName::ListConversations
+            | RouteName::SearchMessages
+            | RouteName::CheckUpdates
+            | RouteName::DescribeMcp
     );
     row.answers_head() && !row.path.contains([':', '*']) && row.path != "/" && !asks_for_more
 }
