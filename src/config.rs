@@ -108,6 +108,7 @@ pub use self::system::SystemConfig;
 pub use self::telemetry::{ConfiguredHeader, Exports, TelemetryConfig};
 pub use self::tools::{ToolConfig, ToolKind};
 pub use self::updates::UpdatesConfig;
+pub use crate::faces::{Offered, OpenAiFace};
 
 pub(crate) use self::entry::milliseconds;
 

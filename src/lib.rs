@@ -166,6 +166,7 @@ pub mod builder;
 #[doc(hidden)]
 pub mod cli;
 pub mod config;
+mod faces;
 mod globs;
 mod greenroom;
 mod handle;

@@ -4,21 +4,4 @@
 pub mod mcp;
 pub mod openai;
 
-/// Agents or workflows that a face offers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Offered {
-    /// All that there are, also those that a reload adds.
-    All,
-    /// These ids.
-    Only(Vec<String>),
-}
-
-impl Offered {
-    /// Returns true if the face offers this id.
-    pub fn has(&self, id: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::Only(ids) => ids.iter().any(|own| own == id),
-        }
-    }
-}
+pub use crate::faces::Offered;

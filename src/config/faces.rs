@@ -7,12 +7,11 @@ use toml::de::DeValue;
 
 use super::names::{NameKind, Reference};
 use super::section::Section;
-use crate::api::faces::Offered;
-use crate::api::faces::openai::OpenAiFace;
+use crate::faces::{Offered, OpenAiFace};
 
 pub use self::mcp::McpFace;
 
-/// What a face offers, in place of a list of names.
+/// Value in place of a list of names.
 const ALL: &str = "*";
 
 /// Doors for clients that speak other protocols.

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::HttpRequest;
+use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 
 use crate::api::ApiError;
 use crate::api::faces::mcp::McpServer;
-use crate::api::faces::openai::OpenAiFace;
 use crate::api::inbox::Links;
 use crate::api::observability::Storage;
+use crate::faces::OpenAiFace;
 use crate::maintenance::Maintenance;
 use crate::mcp_servers::McpServers;
 use crate::reload::ReloadStatus;
@@ -123,7 +124,7 @@ impl Settings {
         let backlog = Backlog::new(Subject::Streams, others, streams);
         let answers = Backlog::new(Subject::Answers, half, answers);
         let bodies = Backlog::new(Subject::Bodies, config.requests_bytes_max, bodies);
-        let started_s = chrono::Utc::now().timestamp();
+        let started_s = SystemClock.now().0 / 1000;
         Self { config, origins, shutdown, started_s, admission, backlog, answers, bodies }
     }
 

@@ -11,8 +11,8 @@ use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::registry::Registry;
 
 use crate::api::error::{ApiError, UnknownName};
-use crate::api::faces::Offered;
 use crate::api::ids::wrong_with;
+use crate::faces::OpenAiFace;
 
 pub use agent::{read_generation, stream_of};
 pub use workflow::{Said, read_start, said};
@@ -21,28 +21,8 @@ pub use workflow::{Said, read_start, said};
 const WORKFLOW: &str = "workflow/";
 /// Header with the conversation that an agent remembers.
 pub const CONVERSATION: &str = "x-conversation-id";
-/// Default of [`OpenAiFace::tools_max`]: the limit of OpenAI's own API.
-const TOOLS_MAX: usize = 128;
 
-/// Settings of the routes `/v1/models` and `/v1/chat/completions`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OpenAiFace {
-    /// Agents that are models, by their id.
-    pub agents: Offered,
-    /// Workflows that are models, by `workflow/` and their id.
-    pub workflows: Offered,
-    /// Maximum number of tools of the client in one request.
-    pub tools_max: usize,
-}
-
-impl Default for OpenAiFace {
-    fn default() -> Self {
-        let (agents, workflows) = (Offered::All, Offered::Only(Vec::new()));
-        Self { agents, workflows, tools_max: TOOLS_MAX }
-    }
-}
-
-/// What a model stands for.
+/// An agent or a workflow that is a model.
 #[derive(Debug, Clone)]
 pub enum Model {
     Agent(Arc<AgentDefinition>),

@@ -1,9 +1,9 @@
 //! `[faces.openai]`: agents and workflows as models of OpenAI's Chat Completions API.
 
 use super::offered;
-use crate::api::faces::openai::OpenAiFace;
 use crate::config::names::{NameKind, Reference};
 use crate::config::section::Section;
+use crate::faces::OpenAiFace;
 
 pub(super) fn read(section: Section<'_>, references: &mut Vec<Reference>) -> OpenAiFace {
     let default = OpenAiFace::default();

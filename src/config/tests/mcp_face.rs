@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::refusals::refused;
-use crate::api::faces::Offered;
 use crate::config::Config;
+use crate::faces::Offered;
 
 const DEFINITIONS: &str = "[models.m]\nprovider = \"mock\"\n[agents.a]\nmodel = \"m\"\n\
                            [workflows.w]\nsteps = [{ id = \"a\", map = 1 }]\n";

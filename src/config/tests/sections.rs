@@ -9,8 +9,8 @@ use serde_json::json;
 
 use super::problems_of;
 use crate::adapters::mock::{MockAction, MockConfig, MockRule};
-use crate::api::faces::openai::OpenAiFace;
 use crate::config::{Config, Durability, ModelConfig, Names, StoreUrl};
+use crate::faces::OpenAiFace;
 use crate::telemetry::redact::Redactor;
 
 fn parsed(text: &str) -> Config {

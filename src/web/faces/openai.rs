@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 
 use crate::api::catalogue::RouteName;
 use crate::api::faces::openai::{
-    CONVERSATION, Model, OpenAiFace, conversation_of, read_generation, read_start, said, stream_of,
+    CONVERSATION, Model, conversation_of, read_generation, read_start, said, stream_of,
 };
 use crate::api::ids::decode;
 use crate::api::wire::generation_stream::GenerationStream;
@@ -24,6 +24,7 @@ use crate::api::wire::openai::{
     ModelsView, Subject,
 };
 use crate::api::{ApiError, ErrorCode, agents, json, workflows};
+use crate::faces::OpenAiFace;
 use crate::web::agents::follow;
 use crate::web::body::Body;
 use crate::web::call::{Answer, Call};
@@ -73,7 +74,7 @@ pub(crate) async fn complete(call: Call, body: Body) -> Answer {
         Model::Agent(_) => Subject::Agent,
         Model::Workflow(_) => Subject::Workflow,
     };
-    let created_s = chrono::Utc::now().timestamp();
+    let created_s = call.runtime.clock().now().0 / 1000;
     let head = CompletionHead { subject, model: body.model.clone(), created_s };
     match model {
         Model::Agent(agent) => {

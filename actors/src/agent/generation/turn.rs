@@ -51,7 +51,7 @@ pub(super) struct Question {
     pub(super) messages: Vec<Message>,
     /// The agent's own.
     pub(super) tools: Arc<[ToolSpec]>,
-    /// Those of the caller; the result of [`ClientTools::checked`].
+    /// Tools of the caller, the result of [`ClientTools::checked`].
     pub(super) client_tools: ClientTools,
     pub(super) schema: Option<(Value, Schema)>,
     pub(super) options: ModelOptions,

@@ -7,7 +7,6 @@ use greenroom_actors::domain::message::{Message, Role};
 use greenroom_actors::ports::model::ModelOptions;
 use serde_json::{Map, Value, json};
 
-use super::OpenAiFace;
 use crate::api::caller::Caller;
 use crate::api::error::ApiError;
 use crate::api::ids::check_id;
@@ -15,6 +14,7 @@ use crate::api::wire::generation_stream::GenerationStream;
 use crate::api::wire::openai::{
     CompletionBody, CompletionChunks, CompletionHead, messages_of, tools_of,
 };
+use crate::faces::OpenAiFace;
 
 /// Largest value of `temperature`.
 const TEMPERATURE_MAX: f64 = 2.0;

@@ -77,7 +77,7 @@ pub struct Said {
     pub execution_id: Arc<str>,
     /// The result: a text as it is, another value as JSON. Empty while it waits.
     pub text: String,
-    /// What is waited for.
+    /// Asks that the execution waits for.
     pub asks: Vec<PendingAsk>,
 }
 

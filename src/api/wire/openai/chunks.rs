@@ -24,7 +24,7 @@ use crate::api::wire::ui_stream::DONE;
 const BREAK: &str = "\n\n";
 
 /// Translates the events of a generation. Only what concerns the client is shown: text, reasoning,
-/// calls of its own tools, and the end.
+/// calls of its tools, and the end.
 #[derive(Debug)]
 pub struct CompletionChunks {
     head: CompletionHead,

@@ -15,7 +15,7 @@ use utoipa::openapi::Object as Schema;
 use crate::api::wire::Iso;
 use crate::api::wire::shape::one_of;
 
-/// What is known of a completion before its answer.
+/// Begin of a completion, known before its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompletionHead {
     pub subject: Subject,
@@ -25,7 +25,7 @@ pub struct CompletionHead {
     pub created_s: i64,
 }
 
-/// What answers.
+/// Kind of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     Agent,
@@ -108,7 +108,7 @@ struct CompletionDetails {
     reasoning_tokens: u64,
 }
 
-/// What is waited for; beside OpenAI's members, only while people are asked.
+/// Member beside those of OpenAI, only while people are asked.
 #[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ChatCompletionWaiting)]
@@ -229,7 +229,7 @@ impl<'a> CompletionView<'a> {
 struct Answer<'a> {
     id: &'a str,
     text: Cow<'a, str>,
-    /// Those that the client has to make.
+    /// Calls for the client to make.
     calls: Vec<CallView<'a>>,
     finish_reason: FinishReason,
     usage: Usage,
