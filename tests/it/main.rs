@@ -20,6 +20,7 @@ mod generated;
 mod http;
 #[cfg(test)]
 mod mcp;
+#[cfg(test)]
 mod mcp_face;
 #[cfg(test)]
 mod metrics;
