@@ -48,7 +48,8 @@ fn guarded(auth: &str) -> Site {
 }
 
 /// Doors for clients of other protocols, whose routes are not there without them.
-const FACES: &str = "[[faces.mcp]]\nworkflows = \"*\"\n\
+const FACES: &str = "[faces.openai]\nworkflows = \"*\"\n\
+                     [[faces.mcp]]\nworkflows = \"*\"\n\
                      [[faces.mcp]]\nname = \"ops\"\nworkflows = \"*\"\n";
 
 /// Starts such a server with more tables and arguments.
