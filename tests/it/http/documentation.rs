@@ -20,6 +20,9 @@ const TOOLS: &str = r#"
 [updates]
 install = ["true"]
 
+[mcp.away]
+command = ["/nowhere/mcp"]
+
 [tools.add_two]
 kind = "workflow"
 workflow = "add"

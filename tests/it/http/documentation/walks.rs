@@ -263,6 +263,9 @@ pub(super) fn walk_agents(documented: &Documented) {
     documented.post(call, call, &documented.example(call));
     documented.post("/tools/{name}/execute", call, &documented.example(call));
     assert_eq!(documented.post(call, call, &json!({ "input": { "n": "x" } })).status, 400);
+    documented.get("/tools/mcp", "/tools/mcp");
+    let restart = "/tools/mcp/{server}/restart";
+    assert_eq!(documented.post(restart, "/tools/mcp/none/restart", &json!({})).status, 404);
 }
 
 /// Calls an agent whose tools wait for people.
