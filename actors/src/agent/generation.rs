@@ -110,7 +110,9 @@ pub enum Begins {
 
 impl GenerationRequest {
     /// Rejects values nested deeper than `depth_max`; the error names the place.
-    fn check_depth(&self, depth_max: usize) -> Result<(), String> {
+    fn check_depth(&self, depth_max: usize) -> Result<(), GenerateError> {
+        let refuse =
+            |place: &str, too_deep| GenerateError::InvalidRequest(format!("{place}: {too_deep}"));
         let values = [
             ("input", Some(&self.input)),
             ("options.providerOptions", self.options.provider_options.as_ref()),
@@ -118,14 +120,14 @@ impl GenerationRequest {
         ];
         for (place, value) in values {
             let checked = value.map_or(Ok(()), |value| check_depth(value, depth_max));
-            checked.map_err(|too_deep| format!("{place}: {too_deep}"))?;
+            checked.map_err(|too_deep| refuse(place, too_deep))?;
         }
         for (index, tool) in self.client_tools.iter().enumerate() {
             let checked = check_depth(&tool.parameters, depth_max);
-            checked.map_err(|too_deep| format!("tools[{index}]: {too_deep}"))?;
+            checked.map_err(|too_deep| refuse(&format!("tools[{index}]"), too_deep))?;
         }
         check_members_depth(&self.context, depth_max)
-            .map_err(|too_deep| format!("options.context: {too_deep}"))
+            .map_err(|too_deep| refuse("options.context", too_deep))
     }
 
     /// Returns true if the run survives its subscriber and can be found by its conversation.

@@ -153,7 +153,7 @@ fn schema_of(format: Option<&Value>) -> Result<Option<Value>, ApiError> {
 mod tests {
     use super::*;
 
-    fn read(body: Value, conversation: Option<&str>) -> Result<GenerationRequest, String> {
+    fn read(body: &Value, conversation: Option<&str>) -> Result<GenerationRequest, String> {
         let mut whole =
             json!({ "model": "desk", "messages": [{ "role": "user", "content": "hi" }] });
         whole.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
@@ -169,7 +169,7 @@ mod tests {
             "temperature": 2, "top_p": 0.5, "max_tokens": 5, "max_completion_tokens": 6, "seed": 7,
             "presence_penalty": -2, "frequency_penalty": 1, "stop": "x", "user": "ann",
         });
-        let generation = read(body, None).unwrap();
+        let generation = read(&body, None).unwrap();
         let expected = ModelOptions {
             temperature: Some(2.0),
             max_output_tokens: Some(6),
@@ -192,12 +192,12 @@ mod tests {
             (json!({ "type": "json_object" }), Some(json!({ "type": "object" }))),
             (
                 json!({ "type": "json_schema", "json_schema": { "name": "a", "schema": schema } }),
-                Some(schema.clone()),
+                Some(schema),
             ),
         ];
         for (format, expected) in rows {
             let generation =
-                read(json!({ "response_format": format, "stream": true }), None).unwrap();
+                read(&json!({ "response_format": format, "stream": true }), None).unwrap();
             assert_eq!(generation.object_repairs.is_some(), expected.is_some(), "{format}");
             assert_eq!(generation.schema, expected, "{format}");
         }
@@ -227,10 +227,10 @@ mod tests {
             (json!({ "user": "" }), "user: must be 1 to 200 characters, no control characters"),
         ];
         for (body, what) in rows {
-            let refused = read(body.clone(), None).unwrap_err();
+            let refused = read(&body, None).unwrap_err();
             assert_eq!(refused, format!("Invalid request body: {what}"), "{body}");
         }
-        assert!(read(json!({ "n": 2 }), None).unwrap_err().starts_with("n is not supported"));
+        assert!(read(&json!({ "n": 2 }), None).unwrap_err().starts_with("n is not supported"));
     }
 
     #[test]
@@ -250,13 +250,14 @@ mod tests {
         ];
         for (messages, expected) in rows {
             let body = json!({ "messages": messages });
-            let all = read(body.clone(), None).unwrap().messages.len();
+            let all = read(&body, None).unwrap().messages.len();
             assert_eq!(all, messages.as_array().unwrap().len());
-            let new = read(body, Some("c")).unwrap().messages;
+            let new = read(&body, Some("c")).unwrap().messages;
             let roles: Vec<_> = new.iter().map(|message| message.role).collect();
             assert_eq!(roles, expected, "{messages}");
         }
-        let refused = read(json!({ "messages": [rules, user("a"), said] }), Some("c")).unwrap_err();
+        let refused =
+            read(&json!({ "messages": [rules, user("a"), said] }), Some("c")).unwrap_err();
         let what =
             "Invalid request body: messages: must end with a message of the user or of a tool";
         assert_eq!(refused, what);

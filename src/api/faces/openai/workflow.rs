@@ -140,7 +140,7 @@ impl Said {
 mod tests {
     use super::*;
 
-    fn read(schema: Option<Value>, body: Value) -> Result<StartExecution, String> {
+    fn read(schema: Option<Value>, body: &Value) -> Result<StartExecution, String> {
         let definition = WorkflowDefinition {
             input_schema: schema,
             ..WorkflowDefinition::new("order", Vec::new())
@@ -169,7 +169,7 @@ mod tests {
             (Some(json!({ "type": "array" })), "[1]", json!([1])),
         ];
         for (schema, text, input) in rows {
-            let start = read(schema, asks(text)).unwrap();
+            let start = read(schema, &asks(text)).unwrap();
             assert_eq!((start.input, start.workflow_id.as_str()), (input, "order"), "{text}");
             assert!(start.idempotency.is_some());
         }
@@ -197,9 +197,9 @@ mod tests {
             ),
         ];
         for (body, text) in rows {
-            assert_eq!(read(None, body).unwrap_err(), text);
+            assert_eq!(read(None, &body).unwrap_err(), text);
         }
-        assert!(read(None, with("tools", json!([]))).is_ok());
-        assert!(read(None, with("response_format", json!({ "type": "text" }))).is_ok());
+        assert!(read(None, &with("tools", json!([]))).is_ok());
+        assert!(read(None, &with("response_format", json!({ "type": "text" }))).is_ok());
     }
 }

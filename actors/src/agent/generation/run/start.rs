@@ -77,8 +77,7 @@ impl Start {
         let Some(agent) = deps.registry.agents.get(&request.agent_id).cloned() else {
             return Err(GenerateError::UnknownAgent(request.agent_id));
         };
-        let checked = request.check_depth(deps.tool_limits.value_depth_max);
-        checked.map_err(GenerateError::InvalidRequest)?;
+        request.check_depth(deps.tool_limits.value_depth_max)?;
         let is_resumable_chat = request.is_resumable_chat(&agent);
         let (is_id_chosen, begins) = (request.chosen_id.is_some(), request.begins);
         let (sent, context_limit) = (Sent::of(&request), context_limit(&request));
