@@ -1106,6 +1106,86 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/mcp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Call workflows and agents over MCP
+         * @description A message of the Model Context Protocol, version 2026-07-28 or one with a handshake. Errors are those of JSON-RPC. A call that asks for progress is answered with events.
+         */
+        post: operations["callMcp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mcp/{name}/mcp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Call those of a face with a name
+         * @description A message of the Model Context Protocol, version 2026-07-28 or one with a handshake. Errors are those of JSON-RPC. A call that asks for progress is answered with events.
+         */
+        post: operations["callNamedMcp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/.well-known/oauth-protected-resource/mcp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show where clients of MCP get a token
+         * @description Metadata of a protected resource (RFC 9728), if the configuration has its address.
+         */
+        get: operations["describeMcp"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/.well-known/oauth-protected-resource/mcp/{name}/mcp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the same for a face with a name
+         * @description Metadata of a protected resource (RFC 9728), if the configuration has its address.
+         */
+        get: operations["describeNamedMcp"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/memory/conversations": {
         parameters: {
             query?: never;
@@ -1794,6 +1874,15 @@ export interface components {
             usage: components["schemas"]["CompletionUsage"];
             greenroom?: components["schemas"]["ChatCompletionWaiting"];
         };
+        /** @description An ask, which the inbox shows whole. */
+        ChatCompletionAsk: {
+            askId: string;
+            /** @enum {string} */
+            kind: "approval" | "input" | "step";
+            /** @description Text for people. */
+            reason: string;
+            deadline?: components["schemas"]["Timestamp"];
+        };
         ChatCompletionCallDelta: {
             index: number;
             id?: string;
@@ -1817,7 +1906,7 @@ export interface components {
             model: string;
             /** @description One, or none beside the usage. */
             choices: components["schemas"]["ChatCompletionChunkChoice"][];
-            /** @description Only where `include_usage` is true; null before the last frame. */
+            /** @description Only in the last frame, where `include_usage` is true. */
             usage?: components["schemas"]["CompletionUsage"];
             greenroom?: components["schemas"]["ChatCompletionWaiting"];
         };
@@ -1902,12 +1991,12 @@ export interface components {
             /** @description The arguments as JSON. */
             arguments: string;
         };
-        /** @description What is waited for; beside OpenAI's members, only while people are asked. */
+        /** @description Member beside those of OpenAI, only while people are asked. */
         ChatCompletionWaiting: {
             status: string;
             generationId?: string;
             executionId?: string;
-            asks: components["schemas"]["PendingAsk"][];
+            asks: components["schemas"]["ChatCompletionAsk"][];
         };
         /** @description A data part of a chat about an ask. A part with the same id replaces it. */
         ChatDataPart_ChatApproval: {
@@ -3763,8 +3852,54 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `header_invalid`: Invalid header Sec-WebSocket-Key: must be sent */
+        /**
+         * @description `query_invalid`: Invalid query parameter limit: must be a number from 1 to 200
+         *
+         *     `request_invalid`: Invalid request: the query cannot be read
+         *
+         *     `agent_required`: agentId is required: one of assistant, editor
+         *
+         *     `memory_off`: Agent assistant has no memory
+         */
         "Refused400.104": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
+         * @description `query_invalid`: Invalid query parameter limit: must be a number from 1 to 200
+         *
+         *     `request_invalid`: Invalid request: the query cannot be read
+         *
+         *     `agent_required`: agentId is required: one of assistant, editor
+         *
+         *     `memory_off`: Agent assistant has no memory
+         *
+         *     `json_invalid`: Invalid JSON: expected value at line 1 column 1
+         *
+         *     `body_invalid`: Invalid request body: invalid type: sequence, expected an object
+         *
+         *     `request_invalid`: Invalid request: the body ends before it is complete
+         */
+        "Refused400.105": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `header_invalid`: Invalid header Sec-WebSocket-Key: must be sent */
+        "Refused400.113": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3782,7 +3917,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the query cannot be read
          */
-        "Refused400.106": {
+        "Refused400.115": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4188,13 +4323,11 @@ export interface components {
             };
         };
         /**
-         * @description `query_invalid`: Invalid query parameter limit: must be a number from 1 to 200
+         * @description `json_invalid`: Invalid JSON: expected value at line 1 column 1
          *
-         *     `request_invalid`: Invalid request: the query cannot be read
+         *     `body_invalid`: Invalid request body: invalid type: sequence, expected an object
          *
-         *     `agent_required`: agentId is required: one of assistant, editor
-         *
-         *     `memory_off`: Agent assistant has no memory
+         *     `request_invalid`: Invalid request: the body ends before it is complete
          */
         "Refused400.95": {
             headers: {
@@ -4203,34 +4336,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["Failure"];
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /**
-         * @description `query_invalid`: Invalid query parameter limit: must be a number from 1 to 200
-         *
-         *     `request_invalid`: Invalid request: the query cannot be read
-         *
-         *     `agent_required`: agentId is required: one of assistant, editor
-         *
-         *     `memory_off`: Agent assistant has no memory
-         *
-         *     `json_invalid`: Invalid JSON: expected value at line 1 column 1
-         *
-         *     `body_invalid`: Invalid request body: invalid type: sequence, expected an object
-         *
-         *     `request_invalid`: Invalid request: the body ends before it is complete
-         */
-        "Refused400.96": {
-            headers: {
-                "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Failure"];
-                "application/problem+json": components["schemas"]["Problem"];
+                "application/json": Record<string, never>;
             };
         };
         /**
@@ -4240,7 +4346,7 @@ export interface components {
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.100": {
+        "Refused403.109": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4470,8 +4576,51 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /**
+         * @description `host_not_allowed`: Host not allowed
+         *
+         *     `origin_not_allowed`: Origin not allowed
+         */
+        "Refused403.96": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        /** @description `not_found`: Not found: GET /mcp */
+        "Refused404.103": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
+         * @description `agent_not_found`: Agent assistant not found
+         *
+         *     `conversation_not_found`: Conversation not found
+         */
+        "Refused404.107": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description `not_found`: Not found: DELETE /api/memory/users/%00 */
-        "Refused404.101": {
+        "Refused404.110": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4483,7 +4632,7 @@ export interface components {
             };
         };
         /** @description `trace_not_found`: Trace 0af7651916cd43dd8448eb211c80319c not found */
-        "Refused404.102": {
+        "Refused404.111": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4495,7 +4644,7 @@ export interface components {
             };
         };
         /** @description `span_not_found`: Span b7ad6b7169203331 not found */
-        "Refused404.103": {
+        "Refused404.112": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4722,20 +4871,15 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /**
-         * @description `agent_not_found`: Agent assistant not found
-         *
-         *     `conversation_not_found`: Conversation not found
-         */
-        "Refused404.98": {
+        /** @description `not_found`: Not found: GET /mcp */
+        "Refused404.97": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["Failure"];
-                "application/problem+json": components["schemas"]["Problem"];
+                "application/json": Record<string, never>;
             };
         };
         /** @description `body_too_slow`: Request body was not received in time */
@@ -4772,6 +4916,41 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["OpenAiError"];
+            };
+        };
+        /** @description `body_too_slow`: Request body was not received in time */
+        "Refused408.98": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        /** @description `conversation_exists`: Conversation already exists: holidays */
+        "Refused409.106": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `conversation_exists`: Conversation already exists: holidays-2 */
+        "Refused409.108": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
             };
         };
         /**
@@ -4990,30 +5169,6 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description `conversation_exists`: Conversation already exists: holidays */
-        "Refused409.97": {
-            headers: {
-                "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Failure"];
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `conversation_exists`: Conversation already exists: holidays-2 */
-        "Refused409.99": {
-            headers: {
-                "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Failure"];
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
         /** @description `link_expired`: This link was good until 2026-09-21T14:13:20.000Z */
         "Refused410.50": {
             headers: {
@@ -5075,6 +5230,33 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
+        /** @description `body_too_large`: Request body is larger than 1048576 bytes */
+        "Refused413.99": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        /**
+         * @description `media_type_unsupported`: Content type text/csv is not supported, send application/json
+         *
+         *     `encoding_unsupported`: Content encoding gzip is not supported, send the body as it is
+         */
+        "Refused415.100": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                "accept-encoding": components["headers"]["Encodings"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
         /**
          * @description `media_type_unsupported`: Content type is not supported, send application/x-www-form-urlencoded
          *
@@ -5127,7 +5309,7 @@ export interface components {
             };
         };
         /** @description `upgrade_required`: This route is a WebSocket: send Connection: Upgrade and Upgrade: websocket */
-        "Refused426.105": {
+        "Refused426.114": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -5138,6 +5320,17 @@ export interface components {
             content: {
                 "application/json": components["schemas"]["Failure"];
                 "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `internal`: Internal server error */
+        "Refused500.101": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": Record<string, never>;
             };
         };
         /** @description `internal`: Internal server error */
@@ -5339,6 +5532,26 @@ export interface components {
             content: {
                 "application/json": components["schemas"]["Failure"];
                 "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
+         * @description `at_capacity`: The executions in memory have reached limits.executions_memory_max; running ones continue
+         *
+         *     `draining`: The server is shutting down
+         *
+         *     `busy`: The server is busy
+         *
+         *     `store_unavailable`: The store is not available
+         */
+        "Refused503.102": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                "retry-after": components["headers"]["RetryAfter"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": Record<string, never>;
             };
         };
         /**
@@ -8240,6 +8453,176 @@ export interface operations {
             500: components["responses"]["Refused500.16"];
         };
     };
+    callMcp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    jsonrpc: "2.0";
+                    id?: string | number;
+                    method?: string;
+                    params?: Record<string, never>;
+                };
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        jsonrpc: "2.0";
+                        id: string | number | null;
+                        result?: Record<string, never>;
+                        error?: Record<string, never>;
+                    };
+                    "text/event-stream": string;
+                };
+            };
+            /** @description A notification was taken */
+            202: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Refused400.95"];
+            403: components["responses"]["Refused403.96"];
+            404: components["responses"]["Refused404.97"];
+            408: components["responses"]["Refused408.98"];
+            413: components["responses"]["Refused413.99"];
+            415: components["responses"]["Refused415.100"];
+            500: components["responses"]["Refused500.101"];
+            503: components["responses"]["Refused503.102"];
+        };
+    };
+    callNamedMcp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the face */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    jsonrpc: "2.0";
+                    id?: string | number;
+                    method?: string;
+                    params?: Record<string, never>;
+                };
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        jsonrpc: "2.0";
+                        id: string | number | null;
+                        result?: Record<string, never>;
+                        error?: Record<string, never>;
+                    };
+                    "text/event-stream": string;
+                };
+            };
+            /** @description A notification was taken */
+            202: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Refused400.95"];
+            403: components["responses"]["Refused403.96"];
+            404: components["responses"]["Refused404.97"];
+            408: components["responses"]["Refused408.98"];
+            413: components["responses"]["Refused413.99"];
+            415: components["responses"]["Refused415.100"];
+            500: components["responses"]["Refused500.101"];
+            503: components["responses"]["Refused503.102"];
+        };
+    };
+    describeMcp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The metadata */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        resource: string;
+                        authorization_servers: string[];
+                        bearer_methods_supported?: string[];
+                    };
+                };
+            };
+            403: components["responses"]["Refused403.19"];
+            404: components["responses"]["Refused404.103"];
+            500: components["responses"]["Refused500.16"];
+        };
+    };
+    describeNamedMcp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the face */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The metadata */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        resource: string;
+                        authorization_servers: string[];
+                        bearer_methods_supported?: string[];
+                    };
+                };
+            };
+            403: components["responses"]["Refused403.19"];
+            404: components["responses"]["Refused404.103"];
+            500: components["responses"]["Refused500.16"];
+        };
+    };
     listConversations: {
         parameters: {
             query?: {
@@ -8272,7 +8655,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.95"];
+            400: components["responses"]["Refused400.104"];
             403: components["responses"]["Refused403.19"];
             404: components["responses"]["Refused404.29"];
             500: components["responses"]["Refused500.16"];
@@ -8320,11 +8703,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.96"];
+            400: components["responses"]["Refused400.105"];
             403: components["responses"]["Refused403.2"];
             404: components["responses"]["Refused404.29"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.97"];
+            409: components["responses"]["Refused409.106"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.16"];
@@ -8362,9 +8745,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.95"];
+            400: components["responses"]["Refused400.104"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.98"];
+            404: components["responses"]["Refused404.107"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -8403,9 +8786,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.95"];
+            400: components["responses"]["Refused400.104"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.98"];
+            404: components["responses"]["Refused404.107"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -8453,9 +8836,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.96"];
+            400: components["responses"]["Refused400.105"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.98"];
+            404: components["responses"]["Refused404.107"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
@@ -8498,9 +8881,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.95"];
+            400: components["responses"]["Refused400.104"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.98"];
+            404: components["responses"]["Refused404.107"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -8536,9 +8919,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.95"];
+            400: components["responses"]["Refused400.104"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.98"];
+            404: components["responses"]["Refused404.107"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -8588,9 +8971,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.96"];
+            400: components["responses"]["Refused400.105"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.98"];
+            404: components["responses"]["Refused404.107"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
@@ -8640,11 +9023,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.96"];
+            400: components["responses"]["Refused400.105"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.98"];
+            404: components["responses"]["Refused404.107"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.99"];
+            409: components["responses"]["Refused409.108"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.16"];
@@ -8683,7 +9066,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.95"];
+            400: components["responses"]["Refused400.104"];
             403: components["responses"]["Refused403.19"];
             404: components["responses"]["Refused404.29"];
             500: components["responses"]["Refused500.16"];
@@ -8718,8 +9101,8 @@ export interface operations {
                     };
                 };
             };
-            403: components["responses"]["Refused403.100"];
-            404: components["responses"]["Refused404.101"];
+            403: components["responses"]["Refused403.109"];
+            404: components["responses"]["Refused404.110"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.44"];
         };
@@ -8819,7 +9202,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.102"];
+            404: components["responses"]["Refused404.111"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -8869,7 +9252,7 @@ export interface operations {
             };
             400: components["responses"]["Refused400.18"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.102"];
+            404: components["responses"]["Refused404.111"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -8901,7 +9284,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.103"];
+            404: components["responses"]["Refused404.112"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -8951,7 +9334,7 @@ export interface operations {
             };
             400: components["responses"]["Refused400.18"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.103"];
+            404: components["responses"]["Refused404.112"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -9086,9 +9469,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.104"];
+            400: components["responses"]["Refused400.113"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.105"];
+            426: components["responses"]["Refused426.114"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.41"];
         };
@@ -9127,9 +9510,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.106"];
+            400: components["responses"]["Refused400.115"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.105"];
+            426: components["responses"]["Refused426.114"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.41"];
         };
@@ -9162,9 +9545,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.106"];
+            400: components["responses"]["Refused400.115"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.105"];
+            426: components["responses"]["Refused426.114"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.41"];
         };

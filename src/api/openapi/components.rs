@@ -90,7 +90,12 @@ impl Components {
                 response["content"]["text/html"] = json!({ "schema": { "type": "string" } });
             }
             RefusalForm::OpenAi => response["content"] = openai::failures(refusals, self),
-            RefusalForm::JsonRpc => response["content"] = mcp::failures(),
+            RefusalForm::JsonRpc => {
+                response["content"] = mcp::failures();
+                let about = "Error code, for programs; not of errors of the protocol.";
+                response["headers"]["x-error-code"] =
+                    json!({ "description": about, "schema": { "type": "string" } });
+            }
         }
         for refusal in refusals {
             let code = refusal.code().as_str();

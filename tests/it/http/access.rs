@@ -73,7 +73,12 @@ fn refusal_of(reply: &Reply) -> (u16, String, String, String) {
     let header = |name| reply.header(name).unwrap_or_default().to_owned();
     assert_eq!(reply.header("content-type"), Some("application/json"));
     assert!(reply.header("x-request-id").is_some());
-    (reply.status, header("x-error-code"), reply.error(), header("www-authenticate"))
+    // on routes for clients of OpenAI in their form
+    let text = match reply.json()["error"]["message"].as_str() {
+        Some(text) => text.to_owned(),
+        None => reply.error(),
+    };
+    (reply.status, header("x-error-code"), text, header("www-authenticate"))
 }
 
 fn owned(refusal: Refusal) -> (u16, String, String, String) {
@@ -193,11 +198,16 @@ fn walk(site: &Site, needs_token: impl Fn(&Route) -> bool, needs_admin: bool) {
 }
 
 /// Routes that the specification and the contract protect by default.
-const PROTECTED: [&str; 27] = [
+const PROTECTED: [&str; 32] = [
     "POST /workflows/:id/execute",
     "POST /workflows/:id/stream",
     "POST /workflows/:id/executions/:executionId/cancel",
     "POST /workflows/:id/executions/:executionId/replay",
+    "POST /v1/chat/completions",
+    "GET /v1/models",
+    "GET /v1/models/*",
+    "GET /tools/mcp",
+    "POST /tools/mcp/:server/restart",
     "POST /mcp",
     "POST /mcp/:name/mcp",
     "POST /agents/:id/text",

@@ -265,6 +265,7 @@ pub(super) fn walk_agents(documented: &Documented) {
     assert_eq!(documented.post(call, call, &json!({ "input": { "n": "x" } })).status, 400);
     documented.get("/tools/mcp", "/tools/mcp");
     let restart = "/tools/mcp/{server}/restart";
+    assert!(documented.post(restart, "/tools/mcp/away/restart", &json!({})).status < 300);
     assert_eq!(documented.post(restart, "/tools/mcp/none/restart", &json!({})).status, 404);
 }
 
