@@ -4332,7 +4332,8 @@ export interface components {
         "Refused400.95": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
+                /** @description Error code, for programs; not of errors of the protocol. */
+                "x-error-code"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -4584,7 +4585,8 @@ export interface components {
         "Refused403.96": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
+                /** @description Error code, for programs; not of errors of the protocol. */
+                "x-error-code"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -4875,7 +4877,8 @@ export interface components {
         "Refused404.97": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
+                /** @description Error code, for programs; not of errors of the protocol. */
+                "x-error-code"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -4922,7 +4925,8 @@ export interface components {
         "Refused408.98": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
+                /** @description Error code, for programs; not of errors of the protocol. */
+                "x-error-code"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -5234,7 +5238,8 @@ export interface components {
         "Refused413.99": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
+                /** @description Error code, for programs; not of errors of the protocol. */
+                "x-error-code"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -5249,7 +5254,8 @@ export interface components {
         "Refused415.100": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
+                /** @description Error code, for programs; not of errors of the protocol. */
+                "x-error-code"?: string;
                 "accept-encoding": components["headers"]["Encodings"];
                 [name: string]: unknown;
             };
@@ -5326,7 +5332,8 @@ export interface components {
         "Refused500.101": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
+                /** @description Error code, for programs; not of errors of the protocol. */
+                "x-error-code"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -5546,7 +5553,8 @@ export interface components {
         "Refused503.102": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
+                /** @description Error code, for programs; not of errors of the protocol. */
+                "x-error-code"?: string;
                 "retry-after": components["headers"]["RetryAfter"];
                 [name: string]: unknown;
             };
