@@ -80,12 +80,11 @@ pub(crate) async fn complete(call: Call, body: Body) -> Answer {
         Model::Agent(agent) => {
             let generation = read_generation(&face, &agent.id, body, conversation, &call.caller)?;
             drop(bytes);
-            match is_stream {
-                true => {
-                    follow(&call, generation.clone(), stream_of(head, has_usage, &generation)).await
-                }
-                false => generate(&call, &head, generation).await,
+            if is_stream {
+                let stream = stream_of(head, has_usage, &generation);
+                return follow(&call, generation, stream).await;
             }
+            generate(&call, &head, generation).await
         }
         Model::Workflow(plan) => {
             let key = idempotency_key(call.request.headers());
