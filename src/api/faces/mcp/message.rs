@@ -264,7 +264,10 @@ fn era_of(
             Err(Refusal::new(400, id, code::INVALID_PARAMS, text))
         }
         None => match headers.version {
-            Some(version) if !LEGACY.contains(&version) => Err(unsupported(id, version)),
+            Some(version) if !LEGACY.contains(&version) => {
+                let spoken: Vec<_> = [MODERN].into_iter().chain(LEGACY).collect();
+                Err(unsupported(id, version, &spoken))
+            }
             Some(_) | None => Ok(Era::Legacy),
         },
     }
@@ -308,7 +311,8 @@ fn check_headers(
         return Err(mismatch(id, "Mcp-Method is not the method of the request"));
     }
     if claimed != MODERN {
-        return Err(unsupported(id, claimed));
+        // as `server/discover`: older versions have a handshake instead
+        return Err(unsupported(id, claimed, &[MODERN]));
     }
     if headers.version.is_none() {
         return Err(mismatch(id, "MCP-Protocol-Version is missing"));
@@ -344,9 +348,8 @@ fn mismatch(id: &Value, what: &str) -> Refusal {
     Refusal::new(400, id, code::HEADER_MISMATCH, format!("Header mismatch: {what}"))
 }
 
-fn unsupported(id: &Value, requested: &str) -> Refusal {
+fn unsupported(id: &Value, requested: &str, supported: &[&str]) -> Refusal {
     let text = format!("Unsupported protocol version: {requested}");
-    let supported: Vec<_> = [MODERN].into_iter().chain(LEGACY).collect();
     let data = json!({ "supported": supported, "requested": requested });
     Refusal::new(400, id, code::VERSION_UNSUPPORTED, text).with(data)
 }
