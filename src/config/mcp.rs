@@ -242,13 +242,20 @@ fn restart(section: Section<'_>) -> (Option<Duration>, Option<Duration>) {
     (delay, max_delay)
 }
 
-/// Warns of names of tools for which something is set, and that are not used.
+/// Warns of names of tools for which something is set, and that are not used: those that `tools`
+/// leaves out, and those with the name of the server, as agents and steps write them.
 fn warn_of_left_out(server: &McpServer, section: &Section<'_>) {
+    let prefix = format!("{}.", server.name);
     let approval = server.approval.as_ref().map(|(globs, _)| ("approval", globs));
     let retry = server.retry.as_ref().map(|globs| ("retry", globs));
     for (key, globs) in approval.into_iter().chain(retry) {
-        for name in globs.names().filter(|name| !server.tools.selects(name)) {
-            section.key_place(key).warn(format!("names {name}, which `tools` leaves out"));
+        for name in globs.names() {
+            if let Some(bare) = name.strip_prefix(&prefix) {
+                let message = format!("names {name}; here tools have their own names, as {bare}");
+                section.key_place(key).warn(message);
+            } else if !server.tools.selects(name) {
+                section.key_place(key).warn(format!("names {name}, which `tools` leaves out"));
+            }
         }
     }
 }

@@ -145,6 +145,10 @@ fn what_is_set_for_tools_that_are_left_out_is_a_warning() {
     let text = format!("{URL}tools = [\"get_*\"]\nretry = [\"put\", \"get_a\", \"x*\"]\n");
     let warning = "c.toml:4:1: warning: mcp.s.retry: names put, which `tools` leaves out";
     assert_eq!(problems_of(&text), [warning]);
+    let text = format!("{URL}approval = [\"s.put\", \"put\"]\n");
+    let warning =
+        "c.toml:3:1: warning: mcp.s.approval: names s.put; here tools have their own names, as put";
+    assert_eq!(problems_of(&text), [warning]);
     let plain = format!("{URL}headers = {{ authorization = \"Bearer abc\" }}\n");
     assert!(problems_of(&plain)[0].contains("looks like a secret in plain text"));
 }
