@@ -195,6 +195,8 @@ fn a_call_that_is_given_up_is_cancelled_at_the_server() {
     let site = Site::start("timeout = \"100ms\"");
     let failure = site.call("hang", &json!({})).unwrap_err();
     assert_eq!(failure, "Failed to execute tool: timed out after 100 ms");
+    let status = site.status_when("own", |status| status["failures"] == 1);
+    assert_eq!(status["calls"], 1, "{status}");
     site.noted("cancelled");
     assert_eq!(site.call("sum", &json!({ "n": 1 })), Ok(json!({ "sum": 2 })));
 }

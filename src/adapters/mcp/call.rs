@@ -36,12 +36,25 @@ pub(super) fn function(link: &Arc<Link>, tool: &str) -> ToolFunction {
     Arc::new(move |arguments, context| {
         let (link, tool) = (Arc::clone(&link), Arc::clone(&tool));
         async move {
+            let mut count = Count { link: &link, has_failed: true };
             let called = call(&link, &tool, arguments, &context).await;
-            link.count(called.is_err());
+            count.has_failed = called.is_err();
             called
         }
         .boxed()
     })
+}
+
+/// Counts a call when it ends, also one that is given up.
+struct Count<'l> {
+    link: &'l Link,
+    has_failed: bool,
+}
+
+impl Drop for Count<'_> {
+    fn drop(&mut self) {
+        self.link.count(self.has_failed);
+    }
 }
 
 /// Calls a tool. If the connection is lost meanwhile, a call that may be repeated is made once more.

@@ -1,15 +1,22 @@
-//! Output of a program, watched while it is read: lines that are too long, and lines that are not
-//! JSON.
+//! Output of a program, watched while it is read: lines that are too long, too many lines, and lines
+//! that are not JSON.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, ReadBuf};
+use tokio::time::Instant;
 
 /// Lines without JSON after which a program that has printed nothing else is given up.
 const FOREIGN_LINES_MAX: usize = 100;
+/// Maximum number of messages within [`FLOOD_WINDOW`]. Each request of a server costs memory until its
+/// answer is taken.
+const MESSAGES_MAX: usize = 50_000;
+/// Time in which messages are counted.
+const FLOOD_WINDOW: Duration = Duration::from_secs(10);
 /// First bytes of a foreign line that are shown.
 const SHOWN_BYTES_MAX: usize = 200;
 
@@ -51,8 +58,8 @@ impl Found {
     }
 }
 
-/// An output whose lines are watched. It fails at a line that is too long, and after too many lines
-/// that are not JSON.
+/// An output whose lines are watched. It fails at a line that is too long, after too many lines at
+/// once, and after too many lines that are not JSON.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     reader: R,
@@ -62,11 +69,14 @@ pub(super) struct Lines<R> {
     line_bytes: usize,
     /// True if the current line is JSON; `None` before its first byte that is no space.
     is_json: Option<bool>,
+    /// Begin of the current window, and the messages in it.
+    window: (Instant, usize),
 }
 
 impl<R> Lines<R> {
     pub(super) fn of(reader: R, line_bytes_max: usize, findings: Findings) -> Self {
-        Self { reader, line_bytes_max, findings, line_bytes: 0, is_json: None }
+        let window = (Instant::now(), 0);
+        Self { reader, line_bytes_max, findings, line_bytes: 0, is_json: None, window }
     }
 
     /// Notes bytes that were read; the error is the reason to stop.
@@ -97,6 +107,9 @@ impl<R> Lines<R> {
     fn begin_line(&mut self, first: u8) -> Result<(), String> {
         let is_json = matches!(first, b'{' | b'[');
         self.is_json = Some(is_json);
+        if is_json {
+            self.count()?;
+        }
         self.findings.with(|found| {
             if is_json {
                 found.has_spoken = true;
@@ -111,6 +124,22 @@ impl<R> Lines<R> {
             }
             Err(found.foreign())
         })
+    }
+}
+
+impl<R> Lines<R> {
+    /// Counts a message.
+    fn count(&mut self) -> Result<(), String> {
+        let (begin, count) = &mut self.window;
+        if begin.elapsed() >= FLOOD_WINDOW {
+            (*begin, *count) = (Instant::now(), 0);
+        }
+        *count += 1;
+        if *count <= MESSAGES_MAX {
+            return Ok(());
+        }
+        let seconds = FLOOD_WINDOW.as_secs();
+        Err(format!("it sent over {MESSAGES_MAX} messages within {seconds} seconds"))
     }
 }
 
@@ -154,6 +183,18 @@ mod tests {
         let (ended, reason) = read(&format!("{{{}", "1".repeat(20))).await;
         assert!(ended.is_err());
         assert_eq!(reason, "it sent a message of over 20 bytes");
+    }
+
+    #[tokio::test]
+    async fn messages_are_bounded_within_a_time() {
+        tokio::time::pause();
+        let mut lines = Lines::of(&b""[..], 20, Findings::default());
+        let all = b"{}\n".repeat(MESSAGES_MAX);
+        assert_eq!(lines.note(&all), Ok(()));
+        tokio::time::advance(FLOOD_WINDOW).await;
+        assert_eq!(lines.note(&all), Ok(()), "another window");
+        let refused = lines.note(b"{}\n").unwrap_err();
+        assert_eq!(refused, "it sent over 50000 messages within 10 seconds");
     }
 
     #[tokio::test]
