@@ -9,6 +9,7 @@ mod jwt;
 mod link_key;
 mod seal;
 mod settings;
+mod signed_text;
 #[cfg(feature = "jwt")]
 mod sources;
 

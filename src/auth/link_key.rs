@@ -3,22 +3,16 @@
 use std::fmt;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hmac::{Hmac, KeyInit as _, Mac as _};
+use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
 
-/// Least bytes of the secret, as of those that sign tokens of the API.
-const SECRET_BYTES_MIN: usize = 32;
+use super::signed_text::{key_of, opened, signed};
 
 /// Longest time that a link is good for.
 pub const LINK_TTL_MAX: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
 /// Keeps signatures of links apart from others that are made with the same secret.
 const PURPOSE: &[u8] = b"greenroom inbox link\n";
-
-/// Longest token: what is signed has a few hundred bytes.
-const TOKEN_BYTES_MAX: usize = 2048;
 
 /// Signs what links say, and recognizes it: HMAC-SHA256.
 #[derive(Clone)]
@@ -33,28 +27,17 @@ impl fmt::Debug for LinkKey {
 impl LinkKey {
     /// Creates a key from a secret. The error completes a sentence about the secret.
     pub fn new(secret: &[u8]) -> Result<Self, String> {
-        match secret.len() {
-            0 => Err("is not set".to_owned()),
-            1..SECRET_BYTES_MIN => Err(format!("has less than {SECRET_BYTES_MIN} bytes")),
-            _ => Hmac::new_from_slice(secret).map(Self).map_err(|error| error.to_string()),
-        }
+        key_of(secret).map(Self)
     }
 
     /// Returns a token of characters that need no escape in an address.
     pub fn sign(&self, payload: &[u8]) -> String {
-        let payload = URL_SAFE_NO_PAD.encode(payload);
-        let signature = URL_SAFE_NO_PAD.encode(self.signing(&payload).finalize().into_bytes());
-        format!("{payload}.{signature}")
+        signed(payload, |payload| self.signing(payload))
     }
 
     /// Returns the payload of a token; `None` if it was not signed with this key.
     pub fn open(&self, token: &str) -> Option<Vec<u8>> {
-        let token = Some(token).filter(|token| token.len() <= TOKEN_BYTES_MAX)?;
-        let (payload, signature) = token.split_once('.')?;
-        let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
-        // in constant time
-        self.signing(payload).verify_slice(&signature).ok()?;
-        URL_SAFE_NO_PAD.decode(payload).ok()
+        opened(token, |payload| self.signing(payload))
     }
 
     fn signing(&self, payload: &str) -> Hmac<Sha256> {
@@ -64,7 +47,11 @@ impl LinkKey {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
     use super::*;
+    use crate::auth::signed_text::TEXT_BYTES_MAX;
 
     const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
 
@@ -94,7 +81,7 @@ mod tests {
             format!("{}.{signature}", &payload[1..]),
             format!("{}.{signature}", URL_SAFE_NO_PAD.encode("payloads")),
             other.sign(b"payload"),
-            key.sign(&[0; TOKEN_BYTES_MAX]),
+            key.sign(&[0; TEXT_BYTES_MAX]),
         ];
         for bad in bad {
             assert_eq!(key.open(&bad), None, "{bad:?} was accepted");

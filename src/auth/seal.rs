@@ -4,14 +4,10 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hmac::{Hmac, KeyInit as _, Mac as _};
+use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
 
-/// Least bytes of a configured secret, as of those that sign links.
-const SECRET_BYTES_MIN: usize = 32;
-
-/// Longest sealed text: what is sealed has a few hundred bytes.
-const SEALED_BYTES_MAX: usize = 2048;
+use super::signed_text::{SECRET_BYTES_MIN, key_of, opened, signed};
 
 /// Bytes of a mark: enough that none can be guessed.
 const MARK_BYTES: usize = 16;
@@ -33,11 +29,7 @@ impl fmt::Debug for SealKey {
 impl SealKey {
     /// Creates a key from a secret. The error completes a sentence about the secret.
     pub fn new(secret: &[u8]) -> Result<Self, String> {
-        match secret.len() {
-            0 => Err("is not set".to_owned()),
-            1..SECRET_BYTES_MIN => Err(format!("has less than {SECRET_BYTES_MIN} bytes")),
-            _ => Hmac::new_from_slice(secret).map(Self).map_err(|error| error.to_string()),
-        }
+        key_of(secret).map(Self)
     }
 
     /// Creates a key that no other process has. What it sealed is worth nothing after a restart.
@@ -49,19 +41,12 @@ impl SealKey {
 
     /// Returns the payload with its seal, in characters that need no escape anywhere.
     pub fn seal(&self, payload: &[u8]) -> String {
-        let payload = URL_SAFE_NO_PAD.encode(payload);
-        let seal = URL_SAFE_NO_PAD.encode(self.over(PAYLOADS, &[&payload]).finalize().into_bytes());
-        format!("{payload}.{seal}")
+        signed(payload, |payload| self.over(PAYLOADS, &[payload]))
     }
 
     /// Returns the payload of a sealed text; `None` if this key has not sealed it.
     pub fn open(&self, sealed: &str) -> Option<Vec<u8>> {
-        let sealed = Some(sealed).filter(|sealed| sealed.len() <= SEALED_BYTES_MAX)?;
-        let (payload, seal) = sealed.split_once('.')?;
-        let seal = URL_SAFE_NO_PAD.decode(seal).ok()?;
-        // in constant time
-        self.over(PAYLOADS, &[payload]).verify_slice(&seal).ok()?;
-        URL_SAFE_NO_PAD.decode(payload).ok()
+        opened(sealed, |payload| self.over(PAYLOADS, &[payload]))
     }
 
     /// Returns a mark for a list of texts, which others cannot guess.
@@ -90,6 +75,7 @@ impl SealKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::auth::signed_text::TEXT_BYTES_MAX;
 
     const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
 
@@ -115,7 +101,7 @@ mod tests {
             format!("{payload}.{}", key.mark(&[payload])),
             format!("{}.{seal}", URL_SAFE_NO_PAD.encode("payloads")),
             SealKey::random().unwrap().seal(b"payload"),
-            key.seal(&[0; SEALED_BYTES_MAX]),
+            key.seal(&[0; TEXT_BYTES_MAX]),
         ];
         for bad in bad {
             assert_eq!(key.open(&bad), None, "{bad:?} was accepted");

@@ -7,9 +7,8 @@ mod stream;
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
-use super::site::{Site, at};
+use super::site::{Site, api_keys, at, key};
 use crate::program::Programs as _;
 use support::client::Reply;
 use support::eventually;
@@ -241,21 +240,8 @@ fn lists_are_filtered_and_paged() {
     assert_eq!(soon["of"]["workflowId"], "soon");
 }
 
-fn key(name: &str) -> String {
-    format!("the long and random key of {name}")
-}
-
 fn with_keys(auth: &str, users: &[(&str, &str)]) -> String {
-    let mut config = format!("[auth]\n{auth}\n");
-    for (name, role) in users {
-        let hash: String =
-            Sha256::digest(key(name)).iter().map(|byte| format!("{byte:02x}")).collect();
-        config += &format!(
-            "[[auth.api_keys]]\nid = \"{name}\"\nhash = \"sha256:{hash}\"\n\
-             user = {{ roles = [\"{role}\"] }}\n"
-        );
-    }
-    config
+    format!("[auth]\n{auth}\n{}", api_keys(users))
 }
 
 fn ask_as(site: &Site, who: &str, request: &str, body: Option<&Value>) -> Reply {

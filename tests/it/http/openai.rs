@@ -1,31 +1,17 @@
 //! Routes for clients of OpenAI: who may use which model, and what survives a kill.
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
-use super::site::Site;
+use super::site::{Site, api_keys, key};
 use support::client::Reply;
 
 const OPEN: &str = "[faces.openai]\nworkflows = [\"add\", \"approval\"]\n";
 
 /// Starts a site with the users `ann` of the staff and `eve`, the only one who may call the agent.
 fn guarded() -> Site {
-    let mut config = format!(
-        "{OPEN}[[auth.rules]]\nroute = \"POST /agents/assistant/text\"\nroles = [\"admin\"]\n"
-    );
-    for (name, role) in [("ann", "staff"), ("eve", "admin")] {
-        let digest = Sha256::digest(key(name));
-        let hash: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        config += &format!(
-            "[[auth.api_keys]]\nid = \"{name}\"\nhash = \"sha256:{hash}\"\n\
-             user = {{ roles = [\"{role}\"] }}\n"
-        );
-    }
-    Site::with(&config)
-}
-
-fn key(name: &str) -> String {
-    format!("the long and random key of {name}")
+    let rule = "[[auth.rules]]\nroute = \"POST /agents/assistant/text\"\nroles = [\"admin\"]\n";
+    let users = api_keys(&[("ann", "staff"), ("eve", "admin")]);
+    Site::with(&format!("{OPEN}{rule}{users}"))
 }
 
 /// Sends a request with the key of a user in the place where OpenAI's clients have it.

@@ -1,27 +1,14 @@
 //! Ownership: resources of other users are hidden, before and after a restart.
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
-use super::site::{Site, at};
+use super::site::{Site, api_keys, at, key};
 use support::client::Reply;
-
-fn key(name: &str) -> String {
-    format!("the long and random key of {name}")
-}
 
 /// Starts a site with the users `ann` and `ben`, and the admin `eve`, who sees all resources.
 fn site() -> Site {
-    let mut config = "[auth]\nownership = { roles = [\"admin\"] }\n".to_owned();
-    for (name, role) in [("ann", "staff"), ("ben", "staff"), ("eve", "admin")] {
-        let digest = Sha256::digest(key(name));
-        let hash: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        config += &format!(
-            "[[auth.api_keys]]\nid = \"{name}\"\nhash = \"sha256:{hash}\"\n\
-             user = {{ roles = [\"{role}\"] }}\n"
-        );
-    }
-    Site::with(&config)
+    let users = api_keys(&[("ann", "staff"), ("ben", "staff"), ("eve", "admin")]);
+    Site::with(&format!("[auth]\nownership = {{ roles = [\"admin\"] }}\n{users}"))
 }
 
 fn ask(site: &Site, who: &str, request: &str, body: &str) -> Reply {

@@ -1,6 +1,7 @@
 //! A server with the workflows that most of these tests call.
 
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::program::Programs as _;
 use support::server::{Home, Server};
@@ -115,4 +116,22 @@ impl std::ops::Deref for Site {
 /// Returns the path of a resource of an execution.
 pub(super) fn at(workflow: &str, id: &str, what: &str) -> String {
     format!("/workflows/{workflow}/executions/{id}/{what}")
+}
+
+/// Returns the API key of a user of [`api_keys`].
+pub(super) fn key(name: &str) -> String {
+    format!("the long and random key of {name}")
+}
+
+/// Returns the tables of users with a role each.
+pub(super) fn api_keys(users: &[(&str, &str)]) -> String {
+    let table = |(name, role): &(&str, &str)| {
+        let digest = Sha256::digest(key(name));
+        let hash: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!(
+            "[[auth.api_keys]]\nid = \"{name}\"\nhash = \"sha256:{hash}\"\n\
+             user = {{ roles = [\"{role}\"] }}\n"
+        )
+    };
+    users.iter().map(table).collect()
 }
