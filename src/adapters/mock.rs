@@ -20,7 +20,7 @@ use greenroom_actors::ports::model::{
 use serde_json::Value;
 
 use self::rules::{Decision, Rules, Script};
-use self::words::{pieces, usage};
+use self::words::{Pieces, usage};
 use crate::Problems;
 
 /// Configuration of a mock model.
@@ -174,17 +174,18 @@ impl LanguageModel for MockModel {
     }
 }
 
-fn events(answer: ModelAnswer, is_json: bool) -> Vec<ModelEvent> {
+/// Returns the events of an answer, each made when it is asked for: a client that reads slowly costs
+/// one text.
+fn events(answer: ModelAnswer, is_json: bool) -> impl Iterator<Item = ModelEvent> + Send {
     let ModelAnswer { text, tool_calls, usage, finish_reason, .. } = answer;
-    let deltas = pieces(&text, is_json).into_iter().map(str::to_owned);
+    let deltas = Pieces::of(text, is_json).map(ModelEvent::TextDelta);
     let calls = tool_calls.into_iter().map(ModelEvent::ToolCall);
-    let finished = ModelEvent::Finished { usage, finish_reason, served: None };
-    deltas.map(ModelEvent::TextDelta).chain(calls).chain([finished]).collect()
+    deltas.chain(calls).chain([ModelEvent::Finished { usage, finish_reason, served: None }])
 }
 
 /// Pauses before every event but the first and the last.
 fn paced(
-    events: Vec<ModelEvent>,
+    events: impl Iterator<Item = ModelEvent> + Send + 'static,
     pace: Duration,
 ) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
     if pace.is_zero() {

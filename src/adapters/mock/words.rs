@@ -23,26 +23,41 @@ pub(super) fn usage(messages: &[Message], answer: &Script) -> Usage {
     }
 }
 
-/// Splits a text after each word, and JSON also after each comma, since it has few spaces. The
-/// pieces together are the text.
-pub(super) fn pieces(text: &str, is_json: bool) -> Vec<&str> {
-    let is_boundary = |c: char| c.is_whitespace() || (is_json && c == ',');
-    let mut pieces = Vec::new();
-    let mut start = 0;
-    let mut after_boundary = false;
-    for (at, character) in text.char_indices() {
-        let boundary = is_boundary(character);
-        if after_boundary && !boundary {
-            pieces.push(&text[start..at]);
-            start = at;
-        }
+/// Pieces of a text, made one by one as the stream is read: it ends after each word, and in JSON also
+/// after each comma, since it has few spaces. The pieces together are the text.
+#[derive(Debug)]
+pub(super) struct Pieces {
+    text: String,
+    is_json: bool,
+    /// Offset of the next piece.
+    start: usize,
+}
+
+impl Pieces {
+    pub(super) fn of(text: String, is_json: bool) -> Self {
+        Self { text, is_json, start: 0 }
+    }
+}
+
+impl Iterator for Pieces {
+    type Item = String;
+
+    fn next(&mut self) -> Option<String> {
+        let rest = self.text.get(self.start..).filter(|rest| !rest.is_empty())?;
+        let is_boundary = |c: char| c.is_whitespace() || (self.is_json && c == ',');
         // white space before the first word belongs to it
-        after_boundary = boundary && (after_boundary || at > start);
+        let (mut has_word, mut after_word) = (false, false);
+        let end = rest.char_indices().find(|(_, character)| {
+            let is_boundary = is_boundary(*character);
+            let ends = after_word && !is_boundary;
+            has_word |= !is_boundary;
+            after_word = has_word && is_boundary;
+            ends
+        });
+        let piece = rest.get(..end.map_or(rest.len(), |(at, _)| at))?.to_owned();
+        self.start += piece.len();
+        Some(piece)
     }
-    if start < text.len() {
-        pieces.push(&text[start..]);
-    }
-    pieces
 }
 
 fn words_of(part: &Part) -> u64 {
@@ -81,8 +96,9 @@ mod tests {
             ("\n", false, &["\n"]),
         ];
         for (text, is_json, expected) in cases {
-            assert_eq!(pieces(text, is_json), expected, "{text:?}");
-            assert_eq!(pieces(text, is_json).concat(), text);
+            let pieces: Vec<_> = Pieces::of(text.to_owned(), is_json).collect();
+            assert_eq!(pieces, expected, "{text:?}");
+            assert_eq!(pieces.concat(), text);
         }
     }
 }

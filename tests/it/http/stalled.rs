@@ -82,6 +82,39 @@ fn clients_that_never_read_cost_little_and_slow_no_other() {
 }
 
 #[test]
+fn long_answers_that_are_not_read_cost_about_their_text() {
+    const READERS: u32 = 40;
+    const WORDS: usize = 150_000;
+    const EACH_MAX: usize = 4 * WORDS * "word ".len();
+    let talker = format!(
+        "[models.talks]\nprovider = \"mock\"\nrules = [{{ reply = \"{{{{ 'word ' * {WORDS} }}}}\" }}]\n\
+         [agents.talker]\nmodel = \"talks\"\n"
+    );
+    let limits = "limits.subscribers_bytes_max = 4000000\n";
+    let home = Home::new(&format!("{limits}{PATIENT}{CONFIG}\n{talker}"));
+    let server = Server::start(home.greenroom(&[]));
+    let ask = || {
+        let mut wire = Wire::open(server.address).unwrap();
+        wire.send("POST", "/agents/talker/stream", &[], Some(br#"{"input":"talk"}"#)).unwrap();
+        wire
+    };
+    // warm up: the memory of the first answer does not count
+    let mut events = Events::read(ask()).unwrap();
+    let said: Vec<_> = std::iter::from_fn(|| events.next().unwrap()).collect();
+    assert!(said.len() > WORDS && said.last().unwrap().kind() == "finish");
+    let before = memory(&server);
+    let silent: Vec<_> = (0..READERS).map(|_| ask()).collect();
+    eventually("answers that wait", || {
+        let unread = server.figure("greenroom_unread_bytes{what=\"streams\"}");
+        unread.filter(|bytes| *bytes > f64::from(READERS) * 32_000.0)
+    });
+    let grown = memory(&server).saturating_sub(before);
+    let most = READERS as usize * EACH_MAX;
+    assert!(grown < most, "{READERS} answers of which nothing is read cost {grown} bytes");
+    drop(silent);
+}
+
+#[test]
 fn a_subscriber_that_reads_nothing_is_disconnected() {
     let (_home, server) = with_a_large_execution("limits.subscriber_stall = \"300ms\"\n");
     let _silent: Vec<_> = (0..5).map(|_| ask(&server, STREAM)).collect();
