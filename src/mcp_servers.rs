@@ -37,6 +37,14 @@ pub struct LeftOut {
     pub why: String,
 }
 
+/// A pattern of the configuration that matches no tool of its server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unmatched {
+    /// `tools`, `approval` or `retry`.
+    pub key: &'static str,
+    pub pattern: String,
+}
+
 /// A server with its tools.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerStatus {
@@ -51,6 +59,7 @@ pub struct ServerStatus {
     /// Names of its tools, with the name of the server; of the newest connection.
     pub tools: Vec<String>,
     pub left_out: Vec<LeftOut>,
+    pub unmatched: Vec<Unmatched>,
     /// Calls since the start of this process, and those that failed.
     pub calls: u64,
     pub failures: u64,

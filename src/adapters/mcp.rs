@@ -10,6 +10,10 @@ mod child;
 #[cfg(feature = "mcp")]
 mod connect;
 #[cfg(feature = "mcp")]
+mod events;
+#[cfg(feature = "mcp")]
+mod findings;
+#[cfg(feature = "mcp")]
 pub mod hub;
 #[cfg(feature = "mcp")]
 mod lines;

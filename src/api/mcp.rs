@@ -27,7 +27,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::mcp_servers::{LeftOut, ServerState, ServerStatus};
+    use crate::mcp_servers::{LeftOut, ServerState, ServerStatus, Unmatched};
 
     #[derive(Default)]
     struct Servers {
@@ -44,6 +44,7 @@ mod tests {
                 protocol: None,
                 tools: vec!["files.read".to_owned()],
                 left_out: vec![LeftOut { name: "x y".to_owned(), why: "its name".to_owned() }],
+                unmatched: vec![Unmatched { key: "retry", pattern: "get_*".to_owned() }],
                 calls: 3,
                 failures: 1,
             };
@@ -64,7 +65,7 @@ mod tests {
         let expected = json!([{
             "name": "files", "transport": "program", "state": "failed", "reason": "it ended",
             "tools": ["files.read"], "leftOut": [{ "name": "x y", "reason": "its name" }],
-            "calls": 3, "failures": 1
+            "unmatched": [{ "key": "retry", "pattern": "get_*" }], "calls": 3, "failures": 1
         }]);
         assert_eq!(shown, expected);
     }

@@ -191,6 +191,17 @@ fn calls_of_agents_wait_for_an_approval() {
 }
 
 #[test]
+fn a_name_in_approval_that_the_server_does_not_have_guards_all_tools() {
+    let site = Site::start("approval = [\"summ\"]");
+    let answer = site.server.post("/agents/clerk/text", &json!({ "input": "the sum, please" }));
+    let asks = site.server.get("/inbox").data();
+    assert_eq!(asks["asks"].as_array().map(Vec::len), Some(1), "{answer:?}\n{asks}");
+    let status = site.status_when("own", |_| true);
+    let unmatched = json!([{ "key": "approval", "pattern": "summ" }]);
+    assert_eq!(status["unmatched"], unmatched, "{status}");
+}
+
+#[test]
 fn a_call_that_is_given_up_is_cancelled_at_the_server() {
     let site = Site::start("timeout = \"100ms\"");
     let failure = site.call("hang", &json!({})).unwrap_err();

@@ -25,7 +25,9 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::Notify;
 
 use super::child::{Program, Start};
-use super::lines::{Findings, Lines};
+use super::events::WatchedClient;
+use super::findings::Findings;
+use super::lines::Lines;
 use super::names::{Listed, admitted};
 use super::settings::{McpServer, McpTransport};
 use crate::adapters::tools::secrets::{Known, SecretLookup};
@@ -89,7 +91,7 @@ pub(super) enum Era {
 /// A transport that is open, before the first message.
 pub(super) enum Transport {
     Program(ChildStdin, Lines<ChildStdout>),
-    Http(StreamableHttpClientTransport<reqwest::Client>),
+    Http(StreamableHttpClientTransport<WatchedClient>),
 }
 
 /// An open transport with what belongs to it.
@@ -119,6 +121,7 @@ pub(super) fn open(server: &McpServer, environment: &McpEnvironment) -> Result<O
                 .max_concurrent_requests(server.concurrency)
                 .max_sse_event_size(server.message_bytes_max)
                 .max_json_response_size(server.message_bytes_max);
+            let client = WatchedClient::of(client, findings.clone(), server.message_bytes_max);
             (Transport::Http(StreamableHttpClientTransport::with_client(client, config)), None)
         }
         McpTransport::Program { argv, cwd, memory_bytes_max, .. } => {
@@ -200,6 +203,20 @@ pub(super) async fn list(
         }
     }
     Ok((admitted(server, tools, cursor.is_some()), fresh.map(Duration::from_millis)))
+}
+
+/// Explains why the tools of a server are not known.
+pub(super) fn why_not_listed(error: &ServiceError) -> String {
+    match error {
+        ServiceError::McpError(error) => {
+            let message = shortened(&error.message, MESSAGE_BYTES_MAX);
+            format!("its tools cannot be listed: {message}")
+        }
+        ServiceError::UnexpectedResponse => "its list of tools is none of the protocol; one tool \
+            without a name or a schema of its arguments spoils the whole list"
+            .to_owned(),
+        error => format!("its tools cannot be listed: {}", why_not_sent(error)),
+    }
 }
 
 /// Explains why a conversation did not begin.

@@ -91,13 +91,19 @@ impl McpHub {
     pub fn tools(&self) -> Vec<Arc<ToolDefinition>> {
         let tools = self.links.values().flat_map(|link| {
             let listed = link.listed();
-            listed.tools.iter().filter_map(|tool| definition(link, tool)).collect::<Vec<_>>()
+            let known = listed.tools.iter();
+            known.filter_map(|tool| definition(link, tool, listed.is_guarded)).collect::<Vec<_>>()
         });
         tools.collect()
     }
 }
 
-fn definition(link: &Arc<Link>, tool: &RemoteTool) -> Option<Arc<ToolDefinition>> {
+/// `is_guarded`: its calls need approval whatever its name.
+fn definition(
+    link: &Arc<Link>,
+    tool: &RemoteTool,
+    is_guarded: bool,
+) -> Option<Arc<ToolDefinition>> {
     let McpServer { name: server, approval, timeout, .. } = &link.server;
     let RemoteTool { name, description, parameters, is_repeatable } = tool;
     let spec = ToolSpec {
@@ -107,7 +113,7 @@ fn definition(link: &Arc<Link>, tool: &RemoteTool) -> Option<Arc<ToolDefinition>
     };
     // it has compiled before
     let made = ToolDefinition::new(spec, ToolBody::Function(function(link, name))).ok()?;
-    let approval = approval.as_ref().filter(|(globs, _)| globs.selects(name));
+    let approval = approval.as_ref().filter(|(globs, _)| is_guarded || globs.selects(name));
     Some(Arc::new(ToolDefinition {
         timeout: *timeout,
         permits: Some(Arc::clone(&link.permits)),
@@ -135,6 +141,7 @@ impl McpServers for McpHub {
                 protocol: protocol.map(|version| version.to_string()),
                 tools: tools.collect(),
                 left_out: listed.left_out.clone(),
+                unmatched: listed.unmatched.clone(),
                 calls,
                 failures,
             }

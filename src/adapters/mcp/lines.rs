@@ -1,104 +1,56 @@
-//! Output of a program, watched while it is read: lines that are too long, too many lines, and lines
-//! that are not JSON.
+//! Output of a program, watched while it is read: lines that are too long or too deep, too many lines,
+//! and lines that are not JSON.
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::time::Instant;
 
-/// Lines without JSON after which a program that has printed nothing else is given up.
-const FOREIGN_LINES_MAX: usize = 100;
-/// Maximum number of messages within [`FLOOD_WINDOW`]. Each request of a server costs memory until its
-/// answer is taken.
-const MESSAGES_MAX: usize = 50_000;
-/// Time in which messages are counted.
-const FLOOD_WINDOW: Duration = Duration::from_secs(10);
-/// First bytes of a foreign line that are shown.
-const SHOWN_BYTES_MAX: usize = 200;
+use super::findings::{Findings, Nesting};
 
-/// Findings about what a program printed. Clones share them.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Findings(Arc<Mutex<Found>>);
-
-#[derive(Debug, Default)]
-struct Found {
-    /// The reason why reading ended.
-    fault: Option<String>,
-    /// Begin of the first line that is not JSON.
-    foreign: Vec<u8>,
-    foreign_lines: usize,
-    /// True once a line of JSON was read.
-    has_spoken: bool,
-}
-
-impl Findings {
-    fn with<T>(&self, see: impl FnOnce(&mut Found) -> T) -> T {
-        see(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Returns why a connection ended: the reason why reading ended, or else this one, with the text
-    /// that was printed in place of JSON.
-    pub(super) fn explain(&self, why: String) -> String {
-        self.with(|found| match &found.fault {
-            Some(fault) => fault.clone(),
-            None if found.has_spoken || found.foreign_lines == 0 => why,
-            None => format!("{why}; {}", found.foreign()),
-        })
-    }
-}
-
-impl Found {
-    fn foreign(&self) -> String {
-        let text = String::from_utf8_lossy(&self.foreign);
-        format!("it prints text that is not JSON: {}", text.trim())
-    }
-}
-
-/// An output whose lines are watched. It fails at a line that is too long, after too many lines at
-/// once, and after too many lines that are not JSON.
+/// An output whose lines are watched. It fails at a line that is too long or too deep, after too many
+/// lines at once, and after too many lines that are not JSON.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     reader: R,
     line_bytes_max: usize,
     findings: Findings,
-    /// Bytes of the current line.
-    line_bytes: usize,
-    /// True if the current line is JSON; `None` before its first byte that is no space.
+    line: Line,
+}
+
+/// The current line.
+#[derive(Debug, Default)]
+struct Line {
+    bytes: usize,
+    /// True if it is JSON; `None` before its first byte that is no space.
     is_json: Option<bool>,
-    /// Begin of the current window, and the messages in it.
-    window: (Instant, usize),
+    nesting: Nesting,
 }
 
 impl<R> Lines<R> {
     pub(super) fn of(reader: R, line_bytes_max: usize, findings: Findings) -> Self {
-        let window = (Instant::now(), 0);
-        Self { reader, line_bytes_max, findings, line_bytes: 0, is_json: None, window }
+        Self { reader, line_bytes_max, findings, line: Line::default() }
     }
 
     /// Notes bytes that were read; the error is the reason to stop.
     fn note(&mut self, bytes: &[u8]) -> Result<(), String> {
         for &byte in bytes {
             if byte == b'\n' {
-                (self.line_bytes, self.is_json) = (0, None);
+                self.line = Line::default();
                 continue;
             }
-            self.line_bytes += 1;
-            if self.line_bytes > self.line_bytes_max {
+            self.line.bytes += 1;
+            if self.line.bytes > self.line_bytes_max {
                 return Err(format!("it sent a message of over {} bytes", self.line_bytes_max));
             }
-            match self.is_json {
-                None if byte.is_ascii_whitespace() => {}
-                None => self.begin_line(byte)?,
-                Some(true) => {}
-                Some(false) => self.findings.with(|found| {
-                    if found.foreign_lines == 1 && found.foreign.len() < SHOWN_BYTES_MAX {
-                        found.foreign.push(byte);
-                    }
-                }),
+            if self.line.is_json.is_none() && !byte.is_ascii_whitespace() {
+                self.begin_line(byte)?;
+            } else if self.line.is_json == Some(false) {
+                self.findings.foreign_byte(byte);
+            }
+            if self.line.is_json == Some(true) {
+                self.line.nesting.take(byte)?;
             }
         }
         Ok(())
@@ -106,40 +58,11 @@ impl<R> Lines<R> {
 
     fn begin_line(&mut self, first: u8) -> Result<(), String> {
         let is_json = matches!(first, b'{' | b'[');
-        self.is_json = Some(is_json);
-        if is_json {
-            self.count()?;
+        self.line.is_json = Some(is_json);
+        match is_json {
+            true => self.findings.message(),
+            false => self.findings.foreign_line(first),
         }
-        self.findings.with(|found| {
-            if is_json {
-                found.has_spoken = true;
-                return Ok(());
-            }
-            found.foreign_lines += 1;
-            if found.foreign_lines == 1 {
-                found.foreign.push(first);
-            }
-            if found.has_spoken || found.foreign_lines <= FOREIGN_LINES_MAX {
-                return Ok(());
-            }
-            Err(found.foreign())
-        })
-    }
-}
-
-impl<R> Lines<R> {
-    /// Counts a message.
-    fn count(&mut self) -> Result<(), String> {
-        let (begin, count) = &mut self.window;
-        if begin.elapsed() >= FLOOD_WINDOW {
-            (*begin, *count) = (Instant::now(), 0);
-        }
-        *count += 1;
-        if *count <= MESSAGES_MAX {
-            return Ok(());
-        }
-        let seconds = FLOOD_WINDOW.as_secs();
-        Err(format!("it sent over {MESSAGES_MAX} messages within {seconds} seconds"))
     }
 }
 
@@ -153,7 +76,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Lines<R> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut lines.reader).poll_read(context, buffer))?;
         if let Err(fault) = lines.note(&buffer.filled()[before..]) {
-            lines.findings.with(|found| found.fault = Some(fault.clone()));
+            lines.findings.fault(&fault);
             buffer.set_filled(before);
             return Poll::Ready(Err(io::Error::other(fault)));
         }
@@ -165,6 +88,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Lines<R> {
 mod tests {
     use tokio::io::AsyncReadExt as _;
 
+    use super::super::findings::FOREIGN_LINES_MAX;
     use super::*;
 
     /// Reads a text with lines of at most 20 bytes; returns what was read and the reason.
@@ -186,15 +110,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn messages_are_bounded_within_a_time() {
-        tokio::time::pause();
-        let mut lines = Lines::of(&b""[..], 20, Findings::default());
-        let all = b"{}\n".repeat(MESSAGES_MAX);
-        assert_eq!(lines.note(&all), Ok(()));
-        tokio::time::advance(FLOOD_WINDOW).await;
-        assert_eq!(lines.note(&all), Ok(()), "another window");
-        let refused = lines.note(b"{}\n").unwrap_err();
-        assert_eq!(refused, "it sent over 50000 messages within 10 seconds");
+    async fn deep_lines_and_floods_end_the_output() {
+        let findings = Findings::default();
+        let (deep, many) = ("[".repeat(200), "{}\n".repeat(20_000));
+        for (text, part) in [(&deep, "nested deeper than"), (&many, "messages within")] {
+            let mut lines = Lines::of(text.as_bytes(), 1000, findings.clone());
+            let ended = lines.read_to_end(&mut Vec::new()).await.unwrap_err().to_string();
+            assert!(ended.contains(part), "{ended}");
+        }
     }
 
     #[tokio::test]

@@ -14,11 +14,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::call::failed;
 use super::child::Program;
-use super::connect::{Client, Era, McpEnvironment, Opened, list, open, why_not_begun};
+use super::connect::{
+    Client, Era, McpEnvironment, Opened, list, open, why_not_begun, why_not_listed,
+};
 use super::names::{Listed, RemoteTool};
 use super::settings::McpServer;
 use crate::adapters::tools::secrets::Known;
-use crate::mcp_servers::ServerState;
+use crate::mcp_servers::{ServerState, Unmatched};
 
 /// Time that a program has to end after its input was closed.
 const END_GRACE: Duration = Duration::from_secs(2);
@@ -269,6 +271,7 @@ impl Link {
             ending = self.serve(&peer, deadline) => ending,
             _ = &mut closed => Ending::Lost("it closed the connection".to_owned()),
             () = ended(program.as_ref()) => Ending::Lost("it ended".to_owned()),
+            () = findings.faulted() => Ending::Lost("its messages cannot be read".to_owned()),
             () = stop.cancelled() => Ending::Stopped,
             () = self.restart.notified() => Ending::Asked,
         };
@@ -322,9 +325,7 @@ impl Link {
     async fn serve(&self, peer: &Peer<RoleClient>, deadline: Instant) -> Ending {
         let listed = match timeout_at(deadline, list(peer, &self.server)).await {
             Ok(Ok(listed)) => listed,
-            Ok(Err(error)) => {
-                return Ending::Failed(format!("its tools cannot be listed: {error}"));
-            }
+            Ok(Err(error)) => return Ending::Failed(why_not_listed(&error)),
             Err(_) => return Ending::Failed("it did not list its tools in time".to_owned()),
         };
         let mut fresh = self.take(listed);
@@ -343,8 +344,8 @@ impl Link {
             }
             match timeout(self.server.connect_timeout, list(peer, &self.server)).await {
                 Ok(Ok(listed)) => fresh = self.take(listed),
-                Ok(Err(ServiceError::McpError(error))) => {
-                    log::warn!("MCP server {}: its tools cannot be listed: {error}", self.name());
+                Ok(Err(error @ (ServiceError::McpError(_) | ServiceError::UnexpectedResponse))) => {
+                    log::warn!("MCP server {}: {}", self.name(), why_not_listed(&error))
                 }
                 Ok(Err(_)) => return Ending::Lost("it does not answer".to_owned()),
                 Err(_) => return Ending::Lost("it did not list its tools in time".to_owned()),
@@ -366,20 +367,16 @@ impl Link {
     /// Logs what was found, with patterns that match no tool.
     fn report(&self) {
         let (name, listed) = (self.name(), self.listed());
-        let Listed { tools, left_out } = &*listed;
+        let Listed { tools, left_out, unmatched, is_guarded } = &*listed;
         log::info!("MCP server {name}: connected; {} tools", tools.len());
         for left_out in left_out {
             log::debug!("MCP server {name}: {} is left out: {}", left_out.name, left_out.why);
         }
-        let all = tools.iter().map(|tool| tool.name.as_str());
-        let all: Vec<_> = all.chain(left_out.iter().map(|it| it.name.as_str())).collect();
-        let McpServer { tools, approval, retry, .. } = &self.server;
-        let approval = approval.as_ref().map(|(globs, _)| ("approval", globs));
-        let retry = retry.as_ref().map(|globs| ("retry", globs));
-        for (key, globs) in [("tools", tools)].into_iter().chain(approval).chain(retry) {
-            for pattern in globs.idle(&all) {
-                log::warn!("mcp.{name}.{key}: the server has no tool {pattern}");
-            }
+        for Unmatched { key, pattern } in unmatched {
+            log::warn!("mcp.{name}.{key}: the server has no tool {pattern}");
+        }
+        if *is_guarded {
+            log::warn!("mcp.{name}.approval: until that is mended, all its tools need approval");
         }
     }
 }

@@ -9,7 +9,7 @@ use rmcp::model::Tool;
 use serde_json::{Value, json};
 
 use super::settings::McpServer;
-use crate::mcp_servers::LeftOut;
+use crate::mcp_servers::{LeftOut, Unmatched};
 
 /// Longest name of a tool with that of its server, in characters: providers accept no longer ones.
 const NAME_CHARS_MAX: usize = 64;
@@ -42,6 +42,11 @@ pub(super) struct Listed {
     /// In the order of the server.
     pub(super) tools: Vec<RemoteTool>,
     pub(super) left_out: Vec<LeftOut>,
+    /// Patterns of the configuration that match no tool.
+    pub(super) unmatched: Vec<Unmatched>,
+    /// True if a name in `approval` is none of the server: it may be that of a tool under another
+    /// name, so that all of them need approval.
+    pub(super) is_guarded: bool,
 }
 
 /// Decides about each tool of a server's list. `is_cut`: the server has more.
@@ -73,7 +78,19 @@ pub(super) fn admitted(server: &McpServer, tools: Vec<Tool>, is_cut: bool) -> Li
         let why = format!("the server has over {} tools (tools_max)", server.tools_max);
         listed.left_out.push(LeftOut { name: "…".to_owned(), why });
     }
+    let names: Vec<_> = seen.iter().map(String::as_str).collect();
+    listed.unmatched = unmatched(server, &names);
+    let guarding = server.approval.iter().flat_map(|(globs, _)| globs.names());
+    listed.is_guarded = guarding.into_iter().any(|name| !seen.contains(name));
     listed
+}
+
+fn unmatched(server: &McpServer, names: &[&str]) -> Vec<Unmatched> {
+    let approval = server.approval.as_ref().map(|(globs, _)| ("approval", globs));
+    let retry = server.retry.as_ref().map(|globs| ("retry", globs));
+    let keys = [("tools", &server.tools)].into_iter().chain(approval).chain(retry);
+    let idle = keys.flat_map(|(key, globs)| globs.idle(names).into_iter().map(move |it| (key, it)));
+    idle.map(|(key, pattern)| Unmatched { key, pattern }).collect()
 }
 
 fn name_problem(server: &McpServer, name: &str) -> Option<String> {
@@ -176,6 +193,24 @@ pub(super) mod tests {
         assert_eq!(listed.left_out.len(), expected.len(), "{:?}", listed.left_out);
         for (LeftOut { name, why }, (of, part)) in listed.left_out.iter().zip(expected) {
             assert!(name == of && why.contains(part), "{name}: {why}");
+        }
+    }
+
+    #[test]
+    fn a_name_in_approval_that_the_server_does_not_have_guards_all_tools() {
+        for (patterns, unmatched, is_guarded) in [
+            (&["write", "remove_*"][..], &["remove_*"][..], false),
+            (&["writes"], &["writes"], true),
+            (&["*", "!gone"], &["!gone"], false),
+            (&["secret"], &[], false),
+        ] {
+            let approval = Some((globs(patterns), Arc::default()));
+            let tools = globs(&["*", "!secret"]);
+            let server = McpServer { approval, tools, ..server("s") };
+            let tools = vec![tool("write", &json!({})), tool("secret", &json!({}))];
+            let listed = admitted(&server, tools, false);
+            let found: Vec<_> = listed.unmatched.iter().map(|it| it.pattern.as_str()).collect();
+            assert_eq!((found.as_slice(), listed.is_guarded), (unmatched, is_guarded));
         }
     }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
-use crate::mcp_servers::{LeftOut, ServerState, ServerStatus};
+use crate::mcp_servers::{LeftOut, ServerState, ServerStatus, Unmatched};
 
 /// Item of `GET /tools/mcp`.
 #[skip_serializing_none]
@@ -25,6 +25,9 @@ pub struct ServerView {
     tools: Vec<String>,
     /// Tools that cannot or must not be used.
     left_out: Vec<LeftOutView>,
+    /// Patterns of the configuration that match no tool of the server. While `approval` names a tool
+    /// that the server does not have, every call of an agent needs approval.
+    unmatched: Vec<UnmatchedView>,
     /// Calls since the start of the server.
     calls: u64,
     /// Calls that failed.
@@ -50,6 +53,15 @@ struct LeftOutView {
     reason: String,
 }
 
+/// A pattern that matches no tool of its server.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = McpPatternUnmatched)]
+struct UnmatchedView {
+    /// Its key: `tools`, `approval` or `retry`.
+    key: &'static str,
+    pattern: String,
+}
+
 /// Response of `POST /tools/mcp/:server/restart`.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = McpServerRestarted)]
@@ -61,6 +73,7 @@ impl From<ServerStatus> for ServerView {
     fn from(status: ServerStatus) -> Self {
         let ServerStatus { name, transport, state, reason, protocol, tools, .. } = status;
         let left_out = status.left_out.into_iter();
+        let unmatched = status.unmatched.into_iter();
         Self {
             name: name.to_string(),
             transport,
@@ -74,6 +87,9 @@ impl From<ServerStatus> for ServerView {
             tools,
             left_out: left_out
                 .map(|LeftOut { name, why }| LeftOutView { name, reason: why })
+                .collect(),
+            unmatched: unmatched
+                .map(|Unmatched { key, pattern }| UnmatchedView { key, pattern })
                 .collect(),
             calls: status.calls,
             failures: status.failures,

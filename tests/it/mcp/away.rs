@@ -23,11 +23,17 @@ fn a_call_whose_server_dies_is_repeated_only_if_that_does_no_harm() {
 }
 
 #[test]
-fn a_message_that_is_too_large_ends_the_connection() {
+fn messages_that_cost_too_much_end_the_connection() {
     let site = Site::start("");
-    let failure = site.call("flood", &json!({})).unwrap_err();
-    assert_eq!(failure, format!("Failed to execute tool: {INTERRUPTED}"));
-    site.server.says("it sent a message of over 4194304 bytes");
+    for (tool, reason) in [
+        ("flood", "it sent a message of over 4194304 bytes"),
+        ("deep", "it sent a message that is nested deeper than 120 levels"),
+        ("chatter", "it sent over 10000 messages within 10 seconds"),
+    ] {
+        let failure = site.call(tool, &json!({})).unwrap_err();
+        assert_eq!(failure, format!("Failed to execute tool: {INTERRUPTED}"));
+        site.server.says(reason);
+    }
     assert_eq!(site.call("sum", &json!({ "n": 1 })), Ok(json!({ "sum": 2 })));
 }
 
@@ -42,6 +48,7 @@ fn servers_that_cannot_be_connected_are_shown_with_the_reason_and_delay_nothing(
     text += &scripted::config("silent", "silent", &file);
     text += "connect_timeout = \"300ms\"\n";
     text += &scripted::config("broken", "broken", &file);
+    text += &scripted::config("odd", "odd", &file);
     text += &scripted::config("own", "good", &file);
     home.configure(&format!("{text}{CALLERS}"));
     let begun = Instant::now();
@@ -55,6 +62,7 @@ fn servers_that_cannot_be_connected_are_shown_with_the_reason_and_delay_nothing(
         ("closed", "it cannot be reached"),
         ("noise", "it prints text that is not JSON: "),
         ("silent", "it did not answer within 300ms"),
+        ("odd", "its list of tools is none of the protocol"),
         ("broken", "the program ended with exit code 3: no key in TOKEN="),
     ] {
         let has_failed = |status: &Value| {

@@ -27,7 +27,7 @@ pub(super) fn config(name: &str, mode: &str, file: &std::path::Path) -> String {
 pub(crate) fn serve_if_asked() {
     let Ok(mode) = std::env::var(MODE) else { return };
     let file = PathBuf::from(std::env::var_os(FILE).unwrap());
-    let mut server = Scripted { file, has_grown: false, asked: None };
+    let mut server = Scripted { mode: mode.clone(), file, has_grown: false, asked: None };
     // the harness has begun a line
     println!();
     match mode.as_str() {
@@ -56,6 +56,7 @@ pub(crate) fn serve_if_asked() {
 }
 
 struct Scripted {
+    mode: String,
     file: PathBuf,
     has_grown: bool,
     /// Call that waits for the answer to a question.
@@ -131,12 +132,17 @@ impl Scripted {
             tool("stay", &json!({})),
             tool("stay_once", &json!({ "readOnlyHint": true })),
             tool("flood", &json!({})),
+            tool("deep", &json!({})),
+            tool("chatter", &json!({})),
             tool("grow", &json!({})),
             tool("ask", &json!({})),
             tool("echo", &json!({})),
             tool("not a name", &json!({})),
             tool(&"long".repeat(20), &json!({})),
         ];
+        if self.mode == "odd" {
+            tools.push(json!({ "name": "bare" }));
+        }
         tools.push(json!({ "name": "loose", "inputSchema": { "type": "object",
             "properties": { "a": { "$ref": "https://a.example/schema.json" } } } }));
         if self.has_grown {
@@ -182,6 +188,16 @@ impl Scripted {
                 let mut out = std::io::stdout().lock();
                 let _ = write!(out, "{{\"a\": \"{}", "x".repeat(5 << 20));
                 let _ = out.flush();
+            }
+            "deep" => {
+                let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
+                answer(id, &json!({ "content": [], "structuredContent": { "deep": deep } }));
+            }
+            "chatter" => {
+                let ping = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n".repeat(1000);
+                let mut out = std::io::stdout().lock();
+                while out.write_all(&ping).and_then(|()| out.flush()).is_ok() {}
+                std::process::exit(0);
             }
             "grow" => {
                 self.has_grown = true;

@@ -1,0 +1,204 @@
+//! Streams of events of a server over HTTP, watched while they are read: too many messages, and
+//! messages that are too deep.
+
+use std::collections::HashMap;
+use std::future::ready;
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use http::{HeaderName, HeaderValue};
+use rmcp::model::ClientJsonRpcMessage;
+use rmcp::transport::common::client_side_sse::BoxedSseResponse;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+    StreamableHttpResponseLimits,
+};
+
+use super::findings::{Findings, Nesting};
+
+type HttpResult<T> = Result<T, StreamableHttpError<reqwest::Error>>;
+
+/// An HTTP client whose streams of events end with a fault, like the output of a program.
+#[derive(Debug, Clone)]
+pub(super) struct WatchedClient {
+    client: reqwest::Client,
+    findings: Findings,
+    limits: StreamableHttpResponseLimits,
+}
+
+impl WatchedClient {
+    /// Watches a client. `message_bytes_max` bounds events and bodies.
+    pub(super) fn of(
+        client: reqwest::Client,
+        findings: Findings,
+        message_bytes_max: usize,
+    ) -> Self {
+        let mut limits = StreamableHttpResponseLimits::default();
+        limits.max_sse_event_size = message_bytes_max;
+        limits.max_json_response_size = message_bytes_max;
+        Self { client, findings, limits }
+    }
+
+    /// Ends a stream at the first message that is a fault.
+    fn watched(&self, events: BoxedSseResponse) -> BoxedSseResponse {
+        let findings = self.findings.clone();
+        let is_fine = move |text: &str| {
+            let noted = findings.message().and_then(|()| {
+                let mut nesting = Nesting::default();
+                text.bytes().try_for_each(|byte| nesting.take(byte))
+            });
+            noted.map_err(|why| findings.fault(&why)).is_ok()
+        };
+        let watch = events.take_while(move |event| {
+            ready(event.as_ref().map_or(true, |event| is_fine(event.data.as_deref().unwrap_or(""))))
+        });
+        watch.boxed()
+    }
+}
+
+impl StreamableHttpClient for WatchedClient {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> HttpResult<StreamableHttpPostResponse> {
+        let limits = self.limits;
+        self.post_message_with_response_limits(
+            uri,
+            message,
+            session_id,
+            auth_header,
+            custom_headers,
+            limits,
+        )
+        .await
+    }
+
+    async fn post_message_with_response_limits(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+        limits: StreamableHttpResponseLimits,
+    ) -> HttpResult<StreamableHttpPostResponse> {
+        let answer = self
+            .client
+            .post_message_with_response_limits(
+                uri,
+                message,
+                session_id,
+                auth_header,
+                custom_headers,
+                limits,
+            )
+            .await?;
+        Ok(match answer {
+            StreamableHttpPostResponse::Sse(events, session) => {
+                StreamableHttpPostResponse::Sse(self.watched(events), session)
+            }
+            answer => answer,
+        })
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session_id: Arc<str>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> HttpResult<()> {
+        self.client.delete_session(uri, session_id, auth_header, custom_headers).await
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> HttpResult<BoxedSseResponse> {
+        let event_bytes_max = self.limits.max_sse_event_size;
+        self.get_stream_with_max_sse_event_size(
+            uri,
+            session_id,
+            last_event_id,
+            auth_header,
+            custom_headers,
+            event_bytes_max,
+        )
+        .await
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+        event_bytes_max: usize,
+    ) -> HttpResult<BoxedSseResponse> {
+        let events = self
+            .client
+            .get_stream_with_max_sse_event_size(
+                uri,
+                session_id,
+                last_event_id,
+                auth_header,
+                custom_headers,
+                event_bytes_max,
+            )
+            .await?;
+        Ok(self.watched(events))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// Returns the number of events that are read of this stream, and the reason of its end.
+    async fn read(events: String) -> (usize, String) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+            // the client may leave early
+            let _ = stream.write_all(format!("{head}{events}").as_bytes());
+        });
+        let findings = Findings::default();
+        let client = crate::http_client::builder().build().unwrap();
+        let client = WatchedClient::of(client, findings.clone(), 1 << 20);
+        let stream = client.get_stream(url.into(), None, None, None, HashMap::new()).await.unwrap();
+        let count = stream.count().await;
+        server.join().unwrap();
+        (count, findings.explain("it ended".to_owned()))
+    }
+
+    #[tokio::test]
+    async fn deep_messages_and_floods_end_a_stream() {
+        let ping = "data: {}\n\n";
+        let deep = format!("{ping}data: {}\n\n{ping}", "[".repeat(200));
+        for (events, count, reason) in [
+            (ping.repeat(10_000), 10_000, "it ended"),
+            (ping.repeat(10_001), 10_000, "it sent over 10000 messages within 10 seconds"),
+            (deep, 1, "it sent a message that is nested deeper than 120 levels"),
+        ] {
+            let read = read(events).await;
+            assert_eq!((read.0, read.1.as_str()), (count, reason));
+        }
+    }
+}
