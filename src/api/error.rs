@@ -11,6 +11,7 @@ mod system;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use greenroom_actors::domain::failure::shortened;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::store::{GenerationStatus, Status};
 
@@ -215,6 +216,9 @@ pub enum ApiError {
     Internal,
 }
 
+/// Longest unknown name that a refusal repeats.
+const NAME_BYTES_MAX: usize = 256;
+
 /// A name that refers to nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownName {
@@ -226,13 +230,15 @@ pub struct UnknownName {
 impl UnknownName {
     /// Looks for the nearest known name.
     pub fn among<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+        // a caller chooses it, and it may be as long as a body
+        let name = shortened(name, NAME_BYTES_MAX);
         Self { name: name.to_owned(), suggestion: nearest(name, known) }
     }
 }
 
 impl From<String> for UnknownName {
     fn from(name: String) -> Self {
-        Self { name, suggestion: None }
+        Self { name: shortened(&name, NAME_BYTES_MAX).to_owned(), suggestion: None }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Answers in the envelope.
 
+use std::borrow::Cow;
+
 use actix_web::body::BoxBody;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{
@@ -168,6 +170,21 @@ pub(crate) struct Refused {
     details: Option<RefusalDetails>,
     /// Path of what is wrong in the body.
     pub(crate) place: Option<String>,
+}
+
+impl Refused {
+    /// Returns the text with the step that failed, for forms that have no member for it.
+    pub(crate) fn with_step(&self) -> Cow<'_, str> {
+        with_step(&self.detail, self.details.as_ref())
+    }
+}
+
+/// Adds the step that failed to the text of a refusal.
+pub(crate) fn with_step<'t>(text: &'t str, details: Option<&RefusalDetails>) -> Cow<'t, str> {
+    match details.and_then(|details| details.path.as_ref()) {
+        Some(path) => Cow::Owned(format!("{text}: step {path} failed")),
+        None => Cow::Borrowed(text),
+    }
 }
 
 /// Rewrites a refusal in the format of RFC 9457. Its headers must be complete already.

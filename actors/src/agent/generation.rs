@@ -33,7 +33,7 @@ use crate::agent::AgentDefinition;
 use crate::domain::message::Message;
 use crate::domain::nesting::{check_depth, check_members_depth};
 use crate::domain::trace::TraceOrigin;
-use crate::ports::model::{ModelOptions, ToolSpec};
+use crate::ports::model::{ModelOptions, ToolChoice, ToolSpec};
 use crate::ports::store::StepOrigin;
 
 pub use crate::agent::event::{
@@ -65,6 +65,8 @@ pub struct GenerationRequest {
     /// Tools that the caller has itself. A turn that calls one of them is the last, and its calls of
     /// them have no results. An agent's own tool of such a name is a mistake of the caller.
     pub client_tools: Arc<[ToolSpec]>,
+    /// Choice of tools for the first answer; the model decides in later turns.
+    pub tool_choice: ToolChoice,
     /// Repairs of an object that misses its schema; `None`: as configured.
     pub object_repairs: Option<u32>,
     /// Maximum number of turns.

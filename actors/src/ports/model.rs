@@ -40,6 +40,29 @@ pub struct ModelOptions {
     pub provider_options: Option<Value>,
 }
 
+/// Choice of tools for one answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// The model decides whether it calls tools.
+    #[default]
+    Auto,
+    /// The model has to call at least one of them.
+    Required,
+    /// The model has to call this one.
+    Tool(Arc<str>),
+}
+
+impl ToolChoice {
+    /// Returns true if an answer with these calls is allowed.
+    pub fn is_met_by(&self, calls: &[ToolCall]) -> bool {
+        match self {
+            Self::Auto => true,
+            Self::Required => !calls.is_empty(),
+            Self::Tool(name) => calls.iter().any(|call| call.tool_name == **name),
+        }
+    }
+}
+
 /// A complete prompt.
 #[derive(Debug, Clone, Default)]
 pub struct ModelRequest {
@@ -47,6 +70,7 @@ pub struct ModelRequest {
     /// dropped the last request.
     pub messages: Arc<Vec<Message>>,
     pub tools: Arc<[ToolSpec]>,
+    pub tool_choice: ToolChoice,
     /// JSON Schema that the answer must meet.
     pub schema: Option<Arc<Value>>,
     pub options: ModelOptions,

@@ -6,7 +6,9 @@ use std::time::Duration;
 use greenroom_actors::domain::expression::{CompiledProjection, Expression, Scope, Template};
 use greenroom_actors::domain::hash::short_hash;
 use greenroom_actors::domain::message::{Message, Part, Role, ToolCall};
-use greenroom_actors::ports::model::{ModelError, ModelErrorKind, ModelRequest};
+use greenroom_actors::ports::model::{
+    ModelError, ModelErrorKind, ModelRequest, ToolChoice, ToolSpec,
+};
 use serde_json::Value;
 
 use super::{MockAction, MockRule};
@@ -74,8 +76,18 @@ impl Rules {
     }
 
     /// Finds the first rule that holds and evaluates its action. The result depends on the request
-    /// only.
+    /// only. An answer without the calls that the request demands becomes a call with sample arguments.
     pub(super) fn decide(&self, request: &ModelRequest) -> Decision {
+        let Decision { delay, script } = self.chosen(request);
+        let is_met = |script: &Script| request.tool_choice.is_met_by(&script.tool_calls);
+        let script = match script {
+            Ok(script) if !is_met(&script) => demanded(request).unwrap_or(Ok(script)),
+            script => script,
+        };
+        Decision { delay, script }
+    }
+
+    fn chosen(&self, request: &ModelRequest) -> Decision {
         let at_once = |script| Decision { delay: Duration::ZERO, script };
         if self.rules.is_empty() {
             return at_once(default_answer(request));
@@ -199,6 +211,19 @@ fn default_answer(request: &ModelRequest) -> Result<Script, ModelError> {
             Ok(Script { text, is_json: true, ..Script::default() })
         }
     }
+}
+
+/// Returns a call of the demanded tool, or of the first one. Without tools there is none.
+fn demanded(request: &ModelRequest) -> Option<Result<Script, ModelError>> {
+    let is_demanded = |tool: &&ToolSpec| match &request.tool_choice {
+        ToolChoice::Tool(name) => tool.name == **name,
+        ToolChoice::Auto | ToolChoice::Required => true,
+    };
+    let tool = request.tools.iter().find(is_demanded)?;
+    Some(sample(&tool.parameters).map_err(failure).map(|input| {
+        let tool_calls = numbered(request, vec![(tool.name.clone(), input)]);
+        Script { tool_calls, ..Script::default() }
+    }))
 }
 
 /// Gives the calls ids that follow from the whole prompt, so that they differ from turn to turn and

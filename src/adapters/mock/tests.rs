@@ -5,7 +5,7 @@ use std::sync::Arc;
 use greenroom_actors::domain::message::{
     FileSource, Message, Part, Role, ToolCall, ToolOutcome, ToolResult,
 };
-use greenroom_actors::ports::model::{ModelErrorKind, ToolSpec, Usage};
+use greenroom_actors::ports::model::{ModelErrorKind, ToolChoice, ToolSpec, Usage};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -173,6 +173,31 @@ async fn a_schema_gives_a_sample_unless_a_rule_answers() {
 
     let delaying = model(vec![rule("true", MockAction::Default)]);
     assert_eq!(text_of(&delaying, with_schema(schema)).await, r#"{"n":1}"#);
+}
+
+#[tokio::test]
+async fn demanded_calls_are_made_with_sample_arguments() {
+    let tool = |name: &str| ToolSpec {
+        name: name.to_owned(),
+        description: String::new(),
+        parameters: json!({ "type": "object", "properties": { "n": { "const": 7 } }, "required": ["n"] }),
+    };
+    let tools: Arc<[ToolSpec]> = Arc::from([tool("first"), tool("second")]);
+    let calls = MockAction::ToolCalls(vec![("first".to_owned(), Projection(json!({ "n": "1" })))]);
+    let first = vec![rule("true", calls)];
+    for (rules, tool_choice, expected) in [
+        (Vec::new(), ToolChoice::Auto, None),
+        (Vec::new(), ToolChoice::Required, Some(("first", json!({ "n": 7 })))),
+        (Vec::new(), ToolChoice::Tool("second".into()), Some(("second", json!({ "n": 7 })))),
+        (first.clone(), ToolChoice::Required, Some(("first", json!({ "n": 1 })))),
+        (first, ToolChoice::Tool("second".into()), Some(("second", json!({ "n": 7 })))),
+    ] {
+        let request = ModelRequest { tools: Arc::clone(&tools), tool_choice, ..prompted("hi") };
+        let answer = model(rules).generate(request).await.unwrap();
+        let call = answer.tool_calls.first().map(|it| (it.tool_name.as_str(), it.input.clone()));
+        assert_eq!(call, expected);
+        assert_eq!(answer.text.is_empty(), call.is_some());
+    }
 }
 
 #[tokio::test]

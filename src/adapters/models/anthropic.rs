@@ -5,7 +5,7 @@
 mod reader;
 
 use greenroom_actors::domain::message::{FileSource, Part, Role, ToolOutcome};
-use greenroom_actors::ports::model::{Message, ModelError};
+use greenroom_actors::ports::model::{Message, ModelError, ToolChoice};
 use serde_json::{Map, Value, json};
 
 pub(super) use self::reader::AnthropicReader;
@@ -74,6 +74,12 @@ fn set_tools(body: &mut Map<String, Value>, prompt: &Prompt<'_>) {
         let choice = json!({ "type": "tool", "name": ANSWER_TOOL });
         body.insert("tool_choice".to_owned(), choice);
     }
+    let choice = match prompt.tool_choice {
+        ToolChoice::Auto => None,
+        ToolChoice::Required => Some(json!({ "type": "any" })),
+        ToolChoice::Tool(name) => Some(json!({ "type": "tool", "name": prompt.names.wire(name) })),
+    };
+    set(body, "tool_choice", choice);
     set(body, "tools", Some(tools).filter(|tools| !tools.is_empty()));
 }
 

@@ -4,7 +4,7 @@ mod reader;
 
 use greenroom_actors::domain::message::{FileSource, Part, Role, ToolOutcome};
 use greenroom_actors::ports::model::Message;
-use greenroom_actors::ports::model::ModelError;
+use greenroom_actors::ports::model::{ModelError, ToolChoice};
 use serde_json::{Map, Value, json};
 
 pub(super) use self::reader::GeminiReader;
@@ -62,6 +62,13 @@ pub(super) fn body(prompt: &Prompt<'_>) -> Result<Value, ModelError> {
         });
         let tools = json!([{ "functionDeclarations": tools.collect::<Value>() }]);
         body.insert("tools".to_owned(), tools);
+        let mut forced = json!({ "mode": "ANY" });
+        if let ToolChoice::Tool(name) = prompt.tool_choice {
+            forced["allowedFunctionNames"] = json!([prompt.names.wire(name)]);
+        }
+        if *prompt.tool_choice != ToolChoice::Auto {
+            body.insert("toolConfig".to_owned(), json!({ "functionCallingConfig": forced }));
+        }
     }
     body.insert("generationConfig".to_owned(), generation_config(prompt));
     Ok(Value::Object(body))

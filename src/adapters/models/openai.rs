@@ -3,7 +3,7 @@
 mod reader;
 
 use greenroom_actors::domain::message::{FileSource, Part, Role, ToolOutcome};
-use greenroom_actors::ports::model::{Message, ModelError};
+use greenroom_actors::ports::model::{Message, ModelError, ToolChoice};
 use serde_json::{Map, Value, json};
 
 pub(super) use self::reader::OpenAiReader;
@@ -38,6 +38,15 @@ pub(super) fn body(prompt: &Prompt<'_>) -> Result<Value, ModelError> {
             } })
         });
         body.insert("tools".to_owned(), tools.collect());
+        let choice = match prompt.tool_choice {
+            ToolChoice::Auto => None,
+            ToolChoice::Required => Some(json!("required")),
+            ToolChoice::Tool(name) => {
+                let name = prompt.names.wire(name);
+                Some(json!({ "type": "function", "function": { "name": name } }))
+            }
+        };
+        set(&mut body, "tool_choice", choice);
     }
     let options = &prompt.options;
     // OpenAI's newer models refuse the old name, other servers do not know the new one

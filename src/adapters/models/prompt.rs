@@ -1,7 +1,7 @@
 //! A request prepared for a wire format: complete, without options that the provider must not get.
 
 use greenroom_actors::domain::message::{Message, Role, keep_whole_calls};
-use greenroom_actors::ports::model::{ModelOptions, ModelRequest, ToolSpec};
+use greenroom_actors::ports::model::{ModelOptions, ModelRequest, ToolChoice, ToolSpec};
 use serde_json::Value;
 
 use super::format::Format;
@@ -17,6 +17,7 @@ pub(super) struct Prompt<'a> {
     pub(super) model: &'a str,
     pub(super) messages: Vec<Message>,
     pub(super) tools: &'a [ToolSpec],
+    pub(super) tool_choice: &'a ToolChoice,
     pub(super) names: &'a ToolNames,
     pub(super) object: Object<'a>,
     pub(super) options: ModelOptions,
@@ -43,7 +44,7 @@ impl<'a> Prompt<'a> {
         request: &'a ModelRequest,
         names: &'a ToolNames,
     ) -> Self {
-        let ModelRequest { messages, tools, schema, options, trace: _ } = request;
+        let ModelRequest { messages, tools, tool_choice, schema, options, trace: _ } = request;
         let mut messages = settled(messages);
         if config.provider.format != Format::OpenAi {
             begin_with_user(&mut messages);
@@ -63,6 +64,7 @@ impl<'a> Prompt<'a> {
             model: &config.model,
             messages,
             tools,
+            tool_choice,
             names,
             object,
             options,

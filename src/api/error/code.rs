@@ -118,7 +118,8 @@ codes! {
         ExecutionFailed "execution_failed" 500:
             "Workflow failed",
             "A step of the execution failed, and had no attempts left.",
-            "The state of the execution in `x-execution-id` names the step and the reason.";
+            "The state of the execution in `x-execution-id` names the step and the reason. On OpenAI's \
+             routes the status is 422, as its clients repeat what fails with 500.";
         ExecutionNotFound "execution_not_found" 404:
             "Execution not found",
             "This workflow has no execution with this id.",

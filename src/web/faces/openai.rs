@@ -100,12 +100,10 @@ pub(crate) async fn complete(call: Call, body: Body) -> Answer {
     }
 }
 
-/// Returns true if a request is about these routes, and they are open: refusals then have OpenAI's
-/// form.
+/// Returns true if a request is about OpenAI's API, also a part of it that is not served, and the
+/// face is open: refusals then have OpenAI's form.
 pub(crate) fn answers(request: &HttpRequest) -> bool {
-    let path = request.uri().path();
-    let is_ours = path == "/v1/chat/completions"
-        || path.strip_prefix("/v1/models").is_some_and(|it| it.is_empty() || it.starts_with('/'));
+    let is_ours = request.uri().path().starts_with("/v1/");
     let settings = || request.app_data::<Data<Settings>>();
     is_ours && settings().is_some_and(|settings| settings.config.openai.is_some())
 }
@@ -123,7 +121,13 @@ pub(crate) fn refusal(mut response: HttpResponse, refused: &Refused) -> HttpResp
     if has_begun {
         headers.insert(X_SHOULD_RETRY, HeaderValue::from_static("false"));
     }
-    let view = FailureView::of(refused.code, &refused.detail, refused.place.as_deref());
+    let place = match refused.code {
+        // the last message is the input
+        ErrorCode::InputInvalid => Some("messages"),
+        _ => refused.place.as_deref(),
+    };
+    let text = refused.with_step();
+    let view = FailureView::of(refused.code, &text, place);
     let body = serde_json::to_vec(&view);
     respond::rewritten(response, "application/json", body)
 }
@@ -228,7 +232,8 @@ fn failed(refusal: &ApiError) -> GenerationEvent {
         ApiError::Draining { .. } => FailureKind::Draining,
         _ => FailureKind::Server,
     };
-    GenerationEvent::Error { message: refusal.to_string(), kind }
+    let message = respond::with_step(&refusal.to_string(), refusal.details().as_ref()).into_owned();
+    GenerationEvent::Error { message, kind }
 }
 
 /// Stops waiting for an outcome when its stream has ended.

@@ -36,7 +36,7 @@ describe("models", () => {
   test("are the agents and workflows that are offered", async () => {
     const ids = (await client.models.list()).data.map((model) => model.id);
     const workflows = ["workflow/approval", "workflow/broken", "workflow/double"];
-    assert.deepEqual(ids, ["assistant", "cashier", "failing", ...workflows]);
+    assert.deepEqual(ids, ["assistant", "bare", "cashier", "failing", ...workflows]);
     for (const id of ["assistant", "workflow/double"]) {
       const model = await client.models.retrieve(id);
       assert.deepEqual([model.id, model.object, model.owned_by], [id, "model", "greenroom"]);
@@ -83,6 +83,16 @@ describe("an agent", () => {
           ],
         });
         assert.equal(next.choices[0].message.content, "It is a map of Rome.");
+      }
+    }
+  });
+
+  test("calls what the choice demands", async () => {
+    for (const tool_choice of ["required", { type: "function", function: { name: "map" } }]) {
+      const only = { model: "bare", messages: say("hello"), tools: [map], tool_choice };
+      for (const answer of await ask(only)) {
+        assert.equal(answer.reason, "tool_calls");
+        assert.deepEqual(answer.tool_calls.map(({ function: { name } }) => name), ["map"]);
       }
     }
   });
@@ -192,13 +202,14 @@ describe("a workflow", () => {
       client.chat.completions.create({ model: "workflow/broken", messages: say("x"), stream });
     await assert.rejects(create(false), (error) => {
       assert.deepEqual([error.status, error.code], [422, "execution_failed"]);
+      assert.match(error.message, /step fail failed/);
       assert.ok(error.headers.get("x-execution-id"));
       return true;
     });
     assert.equal(await count(), before + 1);
     await assert.rejects(async () => {
       for await (const chunk of await create(true)) assert.ok(chunk);
-    }, { code: "execution_failed" });
+    }, { code: "execution_failed", message: /step fail failed/ });
   });
 });
 
@@ -212,6 +223,9 @@ describe("refusals", () => {
     ["a tool of the agent's name", {
       tools: [{ type: "function", function: { name: "add_three" } }],
     }, 400, "body_invalid", "tools[0]"],
+    ["a choice of another tool", {
+      tools: [map], tool_choice: { type: "function", function: { name: "mop" } },
+    }, 400, "body_invalid", "tool_choice.function.name"],
     ["a wrong type", { temperature: "warm" }, 400, "body_invalid", "temperature"],
   ];
   for (const [name, body, status, code, param] of rows) {
@@ -240,6 +254,10 @@ describe("refusals", () => {
       ["/chat/completions", { method: "POST", body: "x".repeat(2 << 20) }, 413, "body_too_large"],
       ["/chat/completions", { method: "GET" }, 405, "method_not_allowed"],
       ["/chat/completions", { method: "POST", body: "{}", headers: { origin: "http://evil.example" } }, 403, "origin_not_allowed"],
+      ["/embeddings", { method: "POST", body: "{}" }, 404, "not_found"],
+      ["/chat/completions", {
+        method: "POST", body: JSON.stringify({ model: "m".repeat(100_000), messages: say("x") }),
+      }, 404, "model_not_found"],
       ["/models/none", { headers: { accept: "application/problem+json" } }, 404, "model_not_found"],
     ];
     for (const [path, options, status, code] of rows) {
@@ -247,7 +265,7 @@ describe("refusals", () => {
       const response = await fetch(base + path, { ...options, headers });
       const { error } = await response.json();
       assert.deepEqual([response.status, error.code], [status, code], path);
-      assert.equal(typeof error.message, "string");
+      assert.ok(error.message.length < 500, error.message);
     }
   });
 });

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::domain::message::{Message, Part, Role, ToolCall, ToolResult};
 use crate::domain::schema::{Schema, SchemaError};
 use crate::ports::model::{
-    FinishReason, ModelAnswer, ModelOptions, ModelRequest, ProviderState, ToolSpec,
+    FinishReason, ModelAnswer, ModelOptions, ModelRequest, ProviderState, ToolChoice, ToolSpec,
 };
 use crate::ports::store::GenerationStep;
 
@@ -53,6 +53,8 @@ pub(super) struct Question {
     pub(super) tools: Arc<[ToolSpec]>,
     /// Tools of the caller, the result of [`ClientTools::checked`].
     pub(super) client_tools: ClientTools,
+    /// For the first answer.
+    pub(super) tool_choice: ToolChoice,
     pub(super) schema: Option<(Value, Schema)>,
     pub(super) options: ModelOptions,
 }
@@ -121,12 +123,12 @@ pub(super) struct Ended {
 
 impl Turns {
     pub(super) fn new(question: Question, bounds: Bounds) -> Self {
-        let Question { messages, tools, client_tools, schema, options } = question;
+        let Question { messages, tools, client_tools, tool_choice, schema, options } = question;
         let tools = client_tools.beside(tools);
         let (schema, compiled) = schema.unzip();
         let schema = schema.map(Arc::new);
         let messages = Arc::new(messages);
-        let prompt = ModelRequest { messages, tools, schema, options, trace: None };
+        let prompt = ModelRequest { messages, tools, tool_choice, schema, options, trace: None };
         Self {
             prompt,
             client_tools,
@@ -166,6 +168,7 @@ impl Turns {
         let prompt = ModelRequest {
             messages: Arc::clone(&kept.messages),
             tools: client_tools.beside(tools),
+            tool_choice: ToolChoice::Auto,
             schema: kept.schema.clone(),
             options: kept.options.clone(),
             trace: None,
@@ -229,6 +232,7 @@ impl Turns {
         read: Option<Result<Value, Unfit>>,
         transcript: &mut Transcript,
     ) -> Result<Next, GenerateError> {
+        self.prompt.tool_choice = ToolChoice::Auto;
         if !answer.tool_calls.is_empty() {
             // some providers say `stop` nevertheless
             answer.finish_reason = FinishReason::ToolCalls;

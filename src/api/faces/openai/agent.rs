@@ -34,7 +34,8 @@ pub fn read_generation(
     body.unsupported.check()?;
     let messages = messages_of(&body.messages)?;
     let schema = schema_of(body.response_format.as_ref())?;
-    let client_tools = tools_of(body.tools.as_ref(), body.tool_choice.as_ref(), face.tools_max)?;
+    let (client_tools, tool_choice) =
+        tools_of(body.tools.as_ref(), body.tool_choice.as_ref(), face.tools_max)?;
     let options = options_of(&body)?;
     let is_stream = body.stream == Some(true);
     body.user.as_deref().map_or(Ok(()), |user| check_id("user", user))?;
@@ -54,6 +55,7 @@ pub fn read_generation(
         object_repairs: (is_stream && schema.is_some()).then_some(0),
         schema,
         client_tools,
+        tool_choice,
         user_id: caller.user_id(body.user),
         conversation_id,
         context,

@@ -51,7 +51,7 @@ pub struct CompletionBody {
     /// Functions of the client, beside the tools of the agent.
     #[serde(default)]
     pub tools: Option<Value>,
-    /// `auto` or `none`.
+    /// `auto`, `none`, `required`, or one of `tools` by its name; of the first turn.
     #[serde(default)]
     pub tool_choice: Option<Value>,
     /// Id of the user, if the server does not check tokens.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use greenroom_actors::ports::model::ToolSpec;
+use greenroom_actors::ports::model::{ToolChoice, ToolSpec};
 use serde_json::{Value, json};
 
 use super::parts::{object, required};
@@ -11,29 +11,51 @@ use crate::api::error::ApiError;
 /// Maximum length of a name, that of OpenAI's API.
 const NAME_CHARS_MAX: usize = 64;
 
+/// Functions of a client, and which of them have to be called.
+pub(super) type ChosenTools = (Arc<[ToolSpec]>, ToolChoice);
+
 /// Reads `tools` with `tool_choice`; refusals name the place.
 pub fn tools_of(
     tools: Option<&Value>,
     choice: Option<&Value>,
     tools_max: usize,
-) -> Result<Arc<[ToolSpec]>, ApiError> {
+) -> Result<ChosenTools, ApiError> {
     let tools = match tools {
-        None | Some(Value::Null) => return Ok(Arc::from([])),
+        None | Some(Value::Null) => &[][..],
         Some(Value::Array(tools)) if tools.len() > tools_max => {
             let what = format!("at most {tools_max} tools are accepted");
             return Err(ApiError::body("tools", what));
         }
-        Some(Value::Array(tools)) => tools,
+        Some(Value::Array(tools)) => tools.as_slice(),
         Some(_) => return Err(ApiError::body("tools", "must be an array")),
     };
     let read = tools.iter().enumerate();
     let read = read.map(|(index, tool)| read_tool(&format!("tools[{index}]"), tool));
     let tools: Arc<[ToolSpec]> = read.collect::<Result<_, _>>()?;
-    match choice {
-        None | Some(Value::Null) => Ok(tools),
-        Some(Value::String(word)) if word == "auto" => Ok(tools),
-        Some(Value::String(word)) if word == "none" => Ok(Arc::from([])),
-        Some(_) => Err(ApiError::unsupported("tool_choice", "must be \"auto\" or \"none\"")),
+    let choice = match choice {
+        None | Some(Value::Null) => return Ok((tools, ToolChoice::Auto)),
+        Some(choice) => choice,
+    };
+    let is_function = choice.get("type").is_some_and(|kind| kind == "function");
+    let name = choice.pointer("/function/name").and_then(Value::as_str).filter(|_| is_function);
+    match (choice.as_str(), name) {
+        (Some("auto"), _) => Ok((tools, ToolChoice::Auto)),
+        (Some("none"), _) => Ok((Arc::from([]), ToolChoice::Auto)),
+        (Some("required"), _) if tools.is_empty() => {
+            Err(ApiError::body("tool_choice", "\"required\" needs `tools`"))
+        }
+        (Some("required"), _) => Ok((tools, ToolChoice::Required)),
+        (None, Some(name)) if tools.iter().any(|tool| tool.name == name) => {
+            Ok((tools, ToolChoice::Tool(name.into())))
+        }
+        (None, Some(_)) => {
+            Err(ApiError::body("tool_choice.function.name", "must be the name of one of `tools`"))
+        }
+        _ => {
+            let what = "must be \"auto\", \"none\", \"required\", or one of `tools` as \
+                        {\"type\": \"function\", \"function\": {\"name\": …}}";
+            Err(ApiError::unsupported("tool_choice", what))
+        }
     }
 }
 
@@ -68,9 +90,14 @@ fn read_tool(place: &str, tool: &Value) -> Result<ToolSpec, ApiError> {
 mod tests {
     use super::*;
 
+    fn read(tools: &Value, choice: &Value) -> Result<(Vec<String>, ToolChoice), String> {
+        let read = tools_of(Some(tools), Some(choice), 2).map_err(|error| error.to_string());
+        let (tools, choice) = read?;
+        Ok((tools.iter().map(|tool| tool.name.clone()).collect(), choice))
+    }
+
     fn names(tools: &Value, choice: &Value) -> Result<Vec<String>, String> {
-        let read = tools_of(Some(tools), Some(choice), 2).map_err(|error| error.to_string())?;
-        Ok(read.iter().map(|tool| tool.name.clone()).collect())
+        read(tools, choice).map(|(names, _)| names)
     }
 
     fn function(name: &str) -> Value {
@@ -86,8 +113,37 @@ mod tests {
         }
         assert_eq!(names(&tools, &json!("none")), Ok(Vec::new()));
         assert_eq!(names(&json!(null), &json!(null)), Ok(Vec::new()));
-        let read = tools_of(Some(&tools), None, 2).unwrap();
+        let (read, _) = tools_of(Some(&tools), None, 2).unwrap();
         assert_eq!(read[0].parameters, json!({ "type": "object", "properties": {} }));
+    }
+
+    #[test]
+    fn a_choice_demands_calls() {
+        let tools = json!([function("map"), function("add")]);
+        let named = |name: &str| json!({ "type": "function", "function": { "name": name } });
+        let unsupported = "tool_choice is not supported: must be \"auto\", \"none\", \"required\", or \
+                           one of `tools` as {\"type\": \"function\", \"function\": {\"name\": …}}";
+        for (tools, choice, expected) in [
+            (&tools, json!("auto"), Ok(ToolChoice::Auto)),
+            (&tools, json!("required"), Ok(ToolChoice::Required)),
+            (&tools, named("add"), Ok(ToolChoice::Tool("add".into()))),
+            (
+                &tools,
+                named("sub"),
+                Err("Invalid request body: tool_choice.function.name: must be the name of one of \
+                     `tools`"),
+            ),
+            (
+                &json!([]),
+                json!("required"),
+                Err("Invalid request body: tool_choice: \"required\" needs `tools`"),
+            ),
+            (&json!(null), json!(7), Err(unsupported)),
+            (&tools, json!({ "type": "allowed_tools" }), Err(unsupported)),
+        ] {
+            let read = read(tools, &choice).map(|(_, choice)| choice);
+            assert_eq!(read, expected.map_err(str::to_owned), "{choice}");
+        }
     }
 
     #[test]
@@ -137,11 +193,6 @@ mod tests {
                 with("description", json!(1)),
                 none,
                 "Invalid request body: tools[0].function.description: must be a string",
-            ),
-            (
-                json!([function("a")]),
-                json!("required"),
-                "tool_choice is not supported: must be \"auto\" or \"none\"",
             ),
         ];
         for (tools, choice, text) in rows {

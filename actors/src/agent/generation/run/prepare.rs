@@ -42,6 +42,7 @@ impl Run {
         let question = Question {
             messages: prompt::compose(instructions, working_memory, older, input.messages),
             client_tools,
+            tool_choice: input.tool_choice,
             tools: toolset.specs(),
             schema,
             options: effective_options(input.options, &self.agent.options),

@@ -18,7 +18,7 @@ use crate::agent::generation::{
 use crate::domain::message::Message;
 use crate::domain::trace::{EntityType, RootRow, Trace};
 use crate::observe::log_record::LogScope;
-use crate::ports::model::{LanguageModel, ModelOptions, ToolSpec};
+use crate::ports::model::{LanguageModel, ModelOptions, ToolChoice, ToolSpec};
 use crate::ports::store::{ConversationKey, GenerationRecord, GenerationStatus, Row};
 use crate::requests::{Unavailable, operation_context};
 
@@ -54,6 +54,7 @@ pub(in crate::agent::generation) struct RunInput {
     pub(super) options: ModelOptions,
     pub(super) schema: Option<Value>,
     pub(super) client_tools: Arc<[ToolSpec]>,
+    pub(super) tool_choice: ToolChoice,
     pub(super) object_repairs: Option<u32>,
     pub(super) max_steps: Option<u32>,
     pub(super) context_limit: u32,
@@ -114,6 +115,7 @@ impl Start {
             options: request.options,
             schema: request.schema,
             client_tools: request.client_tools,
+            tool_choice: request.tool_choice,
             object_repairs: request.object_repairs,
             max_steps: request.max_steps,
             context_limit,

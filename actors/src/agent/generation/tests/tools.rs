@@ -1,8 +1,8 @@
 //! Turns with tools.
 
 use crate::domain::message::{Part, ToolOutcome};
-use crate::ports::model::FinishReason;
 use crate::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
+use crate::ports::model::{FinishReason, ToolChoice};
 
 use super::*;
 
@@ -165,6 +165,17 @@ async fn calls_of_the_callers_tools_end_the_run() {
             world.model.requests()[0].tools.iter().map(|tool| tool.name.clone()).collect();
         assert_eq!(names.last().map(String::as_str), Some("map"), "{names:?}");
     }
+}
+
+#[actix::test]
+async fn the_choice_of_tools_is_for_the_first_answer() {
+    tokio::time::pause();
+    let world = world([calls(vec![call("c1", "add", 1)]), text("done")]);
+    let choice = ToolChoice::Tool("map".into());
+    world.run(GenerationRequest { tool_choice: choice.clone(), ..with_own("map") }).await.unwrap();
+    let choices: Vec<_> =
+        world.model.requests().iter().map(|request| request.tool_choice.clone()).collect();
+    assert_eq!(choices, [choice, ToolChoice::Auto]);
 }
 
 #[actix::test]
