@@ -11,6 +11,8 @@
 //! they are unloaded, the server is measured from outside, killed, and restarted over the same
 //! store. The exit code is a failure only if something is wrong by an order of magnitude.
 
+#[path = "growth/calls.rs"]
+mod calls;
 #[path = "growth/client.rs"]
 mod client;
 #[path = "growth/instance.rs"]
@@ -30,8 +32,8 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use crate::calls::Outcome;
 use crate::client::Work;
-use crate::instance::Outcome;
 use crate::rounds::Rounds;
 use crate::server::Server;
 use crate::table::{Row, Table};

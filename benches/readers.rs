@@ -12,6 +12,8 @@
 
 #[path = "watchers/arguments.rs"]
 mod arguments;
+#[path = "growth/calls.rs"]
+mod calls;
 #[path = "growth/instance.rs"]
 mod instance;
 #[path = "watchers/server.rs"]
@@ -25,7 +27,8 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::arguments::Number;
-use crate::instance::{Outcome, connect, execute};
+use crate::calls::{Outcome, connect};
+use crate::instance::execute;
 use crate::server::Server;
 
 const WARM_UP: usize = 2_000;

@@ -11,6 +11,8 @@
 
 #[path = "watchers/arguments.rs"]
 mod arguments;
+#[path = "growth/calls.rs"]
+mod calls;
 #[path = "growth/instance.rs"]
 mod instance;
 #[path = "watchers/server.rs"]
@@ -24,7 +26,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{WebSocket, client};
 
 use crate::arguments::Number;
-use crate::instance::Outcome;
+use crate::calls::Outcome;
 use crate::server::Server;
 
 const EVENTS_EACH: usize = 8;

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, TcpStream};
 
 use crate::Outcome;
-use crate::instance::{self, connect};
+use crate::{calls, instance};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Work {
@@ -29,15 +29,15 @@ impl Work {
 /// Executes so many times over several connections; returns executions per second.
 pub(crate) fn execute(address: SocketAddr, work: Work, executions: usize) -> Outcome<f64> {
     let run = |stream: &mut TcpStream| work.execute(stream);
-    instance::execute_many(address, executions, run).map(|(rate, _)| rate)
+    calls::execute_many(address, executions, run).map(|(rate, _)| rate)
 }
 
 pub(crate) fn execute_once(address: SocketAddr, work: Work) -> Outcome<()> {
-    work.execute(&mut connect(address)?)
+    work.execute(&mut calls::connect(address)?)
 }
 
 /// Returns the body at a path.
 pub(crate) fn get(address: SocketAddr, path: &str) -> Outcome<String> {
     let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
-    instance::call(&mut connect(address)?, &request)
+    calls::call(&mut calls::connect(address)?, &request)
 }

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::instance::{connect, execute};
+use crate::calls::connect;
+use crate::instance::execute;
 use crate::server::Server;
 use crate::{Outcome, client};
 

@@ -1,6 +1,6 @@
 //! Command line of the programs about subscribers.
 
-use crate::instance::Outcome;
+use crate::calls::Outcome;
 
 /// A number on the command line.
 pub(crate) struct Number<'a> {

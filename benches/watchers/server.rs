@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::instance::{CONFIG, Instance, Outcome, execute, execute_many};
+use crate::calls::{Outcome, execute_many};
+use crate::instance::{CONFIG, Instance, execute};
 
 /// A server with an empty store. Ends on drop.
 pub(crate) struct Server {

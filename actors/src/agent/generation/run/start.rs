@@ -65,6 +65,17 @@ pub(in crate::agent::generation) struct RunInput {
     pub(super) is_chat: bool,
 }
 
+/// Returns the model that the agent chooses for this context.
+fn model_of(
+    deps: &GenerationDeps,
+    agent: &AgentDefinition,
+    context: &Map<String, Value>,
+) -> Result<Arc<dyn LanguageModel>, GenerateError> {
+    let name = choices::model(&deps.compiled, agent, context)?;
+    let model = deps.registry.models.get(&*name).cloned();
+    model.ok_or_else(|| GenerateError::Failed(format!("model {name} is not registered")))
+}
+
 impl Start {
     /// Looks up the agent and its model.
     pub(in crate::agent::generation) fn resolve(
@@ -84,11 +95,7 @@ impl Start {
         let (sent, context_limit) = (Sent::of(&request), context_limit(&request));
         let (user, conversation) = (request.user_id.as_deref(), request.conversation_id.as_deref());
         let context = operation_context(std::mem::take(&mut request.context), user, conversation);
-        let name = choices::model(&deps.compiled, &agent, &context)?;
-        let Some(model) = deps.registry.models.get(&*name).cloned() else {
-            return Err(GenerateError::Failed(format!("model {name} is not registered")));
-        };
-        drop(name);
+        let model = model_of(&deps, &agent, &context)?;
         let active = deps.active.enter(&request.agent_id);
         let row = deps.generations.next_generation_row().ok_or_else(Unavailable::no_rows)?;
         let agent_id = Arc::from(request.agent_id.as_str());
