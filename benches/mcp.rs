@@ -20,6 +20,7 @@ mod calls;
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use greenroom::builder::McpServer;
 use greenroom::prelude::*;
 use serde_json::{Value, json};
 
@@ -82,14 +83,9 @@ impl Site {
     /// Starts a server with so many MCP servers, and so many that cannot be started.
     fn start(living: usize, dead: usize) -> Outcome<Self> {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
-        let program = json!([std::env::current_exe()?, adder::ARGUMENT]);
+        let program = std::env::current_exe()?;
+        let program = program.to_str().ok_or("the path of this program is no text")?;
         let mut text = "[server]\nport = 0\n[store]\nurl = \"memory:\"\n".to_owned();
-        for number in 0..living {
-            text += &format!("[mcp.own{number}]\ncommand = {program}\n");
-        }
-        for number in 0..dead {
-            text += &format!("[mcp.dead{number}]\ncommand = [\"/nowhere/mcp\"]\n");
-        }
         for (workflow, tool) in [("rust", "add"), ("mcp", "own0.add")] {
             text += &format!(
                 "[workflows.{workflow}]\nsteps = [{{ id = \"add\", tool = \"{tool}\", \
@@ -99,7 +95,15 @@ impl Site {
         let path = directory.path().join("config.toml");
         std::fs::write(&path, text)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let greenroom = Greenroom::from_config(path)?;
+        let mut greenroom = Greenroom::from_config(path)?;
+        for number in 0..living {
+            let own = McpServer::command([program, adder::ARGUMENT]);
+            greenroom = greenroom.mcp(&format!("own{number}"), own);
+        }
+        for number in 0..dead {
+            let dead = McpServer::command(["/nowhere/mcp"]);
+            greenroom = greenroom.mcp(&format!("dead{number}"), dead);
+        }
         let greenroom =
             greenroom.tool("add", "Adds one", parameters(), |arguments, _| async move {
                 Ok(sum(&arguments))

@@ -16,6 +16,7 @@
 //! | `suspend`, `retry`, `timeout`, `on_error` | [`Step::suspend`], [`Step::retry`], [`Step::timeout`], [`Step::on_error`] |
 //! | `compensate`, `compensate_on_cancel` | [`Step::compensate`], [`Workflow::compensate_on_cancel`] |
 //! | `[tools.*]` | [`Tool`] |
+//! | `[mcp.*]` | [`McpServer`] |
 //! | `[[routes]]` | [`Route`] |
 //! | `retention` | [`Workflow::retention`], [`Workflow::keep_forever`] |
 //!
@@ -41,6 +42,7 @@ mod body;
 mod closure;
 mod code;
 mod compensation;
+mod mcp;
 mod policy;
 mod route;
 mod step;
@@ -63,6 +65,7 @@ pub use self::agent::Agent;
 pub use self::body::{Command, Http, command, http, map, run, tool};
 pub use self::closure::{Computation, Computed, Condition, PointInTime, Scope, Written};
 pub use self::compensation::Compensation;
+pub use self::mcp::McpServer;
 pub use self::policy::{Retry, Suspend};
 pub use self::route::{Route, RouteAnswer};
 pub use self::step::Step;

@@ -193,6 +193,8 @@ pub struct Config {
     coded_retention: HashMap<String, Option<Duration>>,
     /// Names of tools that Rust code added.
     coded_tools: BTreeSet<String>,
+    /// Names of MCP servers that Rust code added.
+    coded_mcp: BTreeSet<String>,
     /// Routes that Rust code added, which are among the others too.
     coded_routes: Vec<RouteConfig>,
     /// The path of the file; `None` for a text.
@@ -306,6 +308,9 @@ impl Config {
         self.retention.workflows.extend(started.coded_retention.clone());
         for (name, tool) in started.coded_tools() {
             self.add_tool(name, tool.clone());
+        }
+        for (name, server) in started.coded_mcp() {
+            self.add_mcp(name, server.clone());
         }
         self.coded_routes.clone_from(&started.coded_routes);
         self.routes.extend(started.coded_routes.iter().cloned());

@@ -2,6 +2,7 @@
 
 mod error;
 mod functions;
+mod mcp;
 mod parts;
 mod routes;
 mod tools;

@@ -123,6 +123,7 @@ impl Reloading {
         let (started, registered) = (Arc::new(config), Arc::new(registered));
         let mut names = checks::names(&registered);
         names.tools.extend(started.coded_tools().map(|(name, _)| name.clone()));
+        names.servers.extend(started.coded_mcp().map(|(name, _)| name.clone()));
         let files = ConfigFiles {
             path,
             names,

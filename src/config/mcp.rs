@@ -297,6 +297,18 @@ impl McpConfig {
 }
 
 impl Config {
+    /// Adds a server of Rust code, in place of one of the file. Returns false if Rust code has added
+    /// one of this name before.
+    pub(crate) fn add_mcp(&mut self, name: &str, server: McpConfig) -> bool {
+        self.mcp.insert(name.to_owned(), server);
+        self.coded_mcp.insert(name.to_owned())
+    }
+
+    /// Returns the servers of Rust code.
+    pub(crate) fn coded_mcp(&self) -> impl Iterator<Item = (&String, &McpConfig)> {
+        self.coded_mcp.iter().filter_map(|name| self.mcp.get_key_value(name))
+    }
+
     /// Returns the MCP server to which a name of a tool belongs, and the tool's own name there.
     pub(crate) fn mcp_tool<'n>(&self, name: &'n str) -> Option<(&McpConfig, &'n str)> {
         let (server, tool) = name.split_once('.').filter(|(_, tool)| !tool.is_empty())?;

@@ -157,8 +157,8 @@ impl Greenroom {
         self
     }
 
-    /// Keeps errors and warnings about a tool.
-    fn note(&mut self, problems: Vec<ConfigProblem>) {
+    /// Keeps errors and warnings.
+    pub(super) fn note(&mut self, problems: Vec<ConfigProblem>) {
         let (errors, warnings): (Vec<_>, _) =
             problems.into_iter().partition(ConfigProblem::is_error);
         self.problems.extend(errors.iter().map(ToString::to_string));

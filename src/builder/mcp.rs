@@ -1,0 +1,192 @@
+//! MCP servers.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use greenroom_actors::agent::Approval;
+use toml::{Table, Value};
+
+use super::approval_problems;
+use crate::config::{Config, ConfigProblem, McpConfig};
+
+/// An MCP server, whose tools agents and steps use as `NAME.tool`: `[mcp.NAME]` of a configuration.
+/// Programs and addresses are those of the operator, never of callers.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use greenroom::Greenroom;
+/// use greenroom::builder::McpServer;
+///
+/// let files = McpServer::command(["npx", "-y", "@modelcontextprotocol/server-filesystem", "/srv"])
+///     .tools(["read_*", "list_*", "write_file"])
+///     .approval(["write_file"]);
+/// let issues = McpServer::url("https://mcp.example/issues")
+///     .header("authorization", "Bearer secret:ISSUES_TOKEN")
+///     .timeout(Duration::from_secs(20));
+/// let server = Greenroom::new().mcp("files", files).mcp("issues", issues);
+/// # drop(server);
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct McpServer {
+    /// As in a file, so that it is read by the same rules.
+    keys: Table,
+    /// Approval in place of the one that every call needs.
+    approval: Option<Approval>,
+}
+
+impl McpServer {
+    /// Starts a program, and speaks to it over its standard input and output. It gets `PATH`, `HOME`
+    /// and what [`McpServer::env`] says.
+    pub fn command<T: Into<String>>(argv: impl IntoIterator<Item = T>) -> Self {
+        Self::with("command", texts(argv))
+    }
+
+    /// Connects to a server over Streamable HTTP.
+    pub fn url(url: impl Into<String>) -> Self {
+        Self::with("url", url.into().into())
+    }
+
+    fn with(key: &str, value: Value) -> Self {
+        Self { keys: Table::new(), approval: None }.set(key, value)
+    }
+
+    fn set(mut self, key: &str, value: Value) -> Self {
+        self.keys.insert(key.to_owned(), value);
+        self
+    }
+
+    fn set_in(mut self, section: &str, key: &str, value: Value) -> Self {
+        let inner = self.keys.entry(section).or_insert_with(|| Value::Table(Table::new()));
+        if let Value::Table(inner) = inner {
+            inner.insert(key.to_owned(), value);
+        }
+        self
+    }
+
+    /// Adds a header. `secret:NAME` in its value stands for an environment variable.
+    pub fn header(self, name: &str, value: impl Into<String>) -> Self {
+        self.set_in("headers", name, value.into().into())
+    }
+
+    /// Adds a variable to the environment of the program. `secret:NAME` in its value stands for an
+    /// environment variable of this process.
+    pub fn env(self, name: &str, value: impl Into<String>) -> Self {
+        self.set_in("env", name, value.into().into())
+    }
+
+    /// Sets the working directory of the program.
+    pub fn cwd(self, folder: impl Into<String>) -> Self {
+        self.set("cwd", folder.into().into())
+    }
+
+    /// Chooses the tools that are used, by patterns: `get_*`, `!get_secret`. All without this.
+    pub fn tools<T: Into<String>>(self, patterns: impl IntoIterator<Item = T>) -> Self {
+        self.set("tools", texts(patterns))
+    }
+
+    /// Requires an approval of calls that agents make of these tools.
+    pub fn approval<T: Into<String>>(self, patterns: impl IntoIterator<Item = T>) -> Self {
+        self.set("approval", texts(patterns))
+    }
+
+    /// Requires this approval of calls that agents make of these tools.
+    pub fn approval_by<T: Into<String>>(
+        mut self,
+        patterns: impl IntoIterator<Item = T>,
+        approval: Approval,
+    ) -> Self {
+        self.approval = Some(approval);
+        self.approval(patterns)
+    }
+
+    /// Allows calls of these tools to be made again when it is not known whether they had their effect.
+    pub fn retry<T: Into<String>>(self, patterns: impl IntoIterator<Item = T>) -> Self {
+        self.set("retry", texts(patterns))
+    }
+
+    /// Limits the time of one call.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        self.set("timeout", milliseconds(timeout))
+    }
+
+    /// Limits the time from the begin of a connection to the list of tools: 30 s without this.
+    pub fn connect_timeout(self, timeout: Duration) -> Self {
+        self.set("connect_timeout", milliseconds(timeout))
+    }
+
+    /// Sets the pause before another attempt to connect, and the longest: each is twice the one before.
+    pub fn restart(self, delay: Duration, max_delay: Duration) -> Self {
+        let delayed = self.set_in("restart", "delay", milliseconds(delay));
+        delayed.set_in("restart", "max_delay", milliseconds(max_delay))
+    }
+
+    /// Limits the number of calls at once: 100 without this.
+    pub fn concurrency(self, calls: usize) -> Self {
+        self.set("concurrency", number(calls))
+    }
+
+    /// Limits the memory of each process of the program, in bytes.
+    pub fn memory_bytes_max(self, bytes: usize) -> Self {
+        self.set("memory_bytes_max", number(bytes))
+    }
+
+    /// Limits one message of the server, in bytes: 4 MiB without this.
+    pub fn message_bytes_max(self, bytes: usize) -> Self {
+        self.set("message_bytes_max", number(bytes))
+    }
+
+    /// Limits the number of its tools: 500 without this.
+    pub fn tools_max(self, tools: usize) -> Self {
+        self.set("tools_max", number(tools))
+    }
+
+    /// Reads the server like one of a file. Returns also its problems and warnings.
+    pub(crate) fn compile(self, name: &str) -> (Option<McpConfig>, Vec<ConfigProblem>) {
+        let Self { keys, approval } = self;
+        let named = Table::from_iter([(name.to_owned(), Value::Table(keys))]);
+        let text = Table::from_iter([("mcp".to_owned(), Value::Table(named))]).to_string();
+        let place = format!("MCP server {name}");
+        let (mut made, mut problems) = match Config::parse(&text, &place) {
+            Ok(mut config) => (config.mcp.remove(name), config.warnings),
+            Err(problems) => (None, problems),
+        };
+        let begin = format!("mcp.{name}");
+        for problem in &mut problems {
+            // of the text above, which is nowhere
+            (problem.line, problem.column) = (0, 0);
+            let key = problem.key.strip_prefix(&begin).unwrap_or(&problem.key);
+            problem.key = key.trim_start_matches('.').to_owned();
+        }
+        if let Some(approval) = approval {
+            problems.extend(approval_problems(&format!("{name}.*"), None, &approval));
+            let asked = made.as_mut().and_then(|made| made.server.approval.as_mut());
+            if let Some((_, asked)) = asked {
+                *asked = Arc::new(approval);
+            }
+        }
+        (made, problems)
+    }
+}
+
+fn texts<T: Into<String>>(items: impl IntoIterator<Item = T>) -> Value {
+    Value::Array(items.into_iter().map(|item| Value::String(item.into())).collect())
+}
+
+fn milliseconds(duration: Duration) -> Value {
+    Value::String(format!("{}ms", duration.as_millis()))
+}
+
+fn number(number: usize) -> Value {
+    Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+/// Shows no address and no argument, which may be confidential.
+impl fmt::Debug for McpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys: Vec<_> = self.keys.keys().collect();
+        f.debug_struct("McpServer").field("keys", &keys).finish_non_exhaustive()
+    }
+}
