@@ -252,9 +252,10 @@ impl Config {
     }
 
     /// Warns of rules of mock models that call a tool that no agent has. Agents of Rust code may
-    /// have any.
+    /// have any, and clients of OpenAI bring theirs.
     fn check_rules(&self, registered: &Names) -> Vec<ConfigProblem> {
-        let calls = self.rule_calls.iter().filter(|_| registered.agents.is_empty());
+        let is_known = registered.agents.is_empty() && self.faces.openai.is_none();
+        let calls = self.rule_calls.iter().filter(|_| is_known);
         calls.filter_map(|call| call.check(&self.agents)).collect()
     }
 

@@ -1,4 +1,4 @@
-//! `greenroom tools`: calling a tool without a model.
+//! `greenroom tools`: calling a tool without a model, and the MCP servers that bring tools.
 
 use std::time::Duration;
 
@@ -31,12 +31,21 @@ pub(in crate::cli) enum Action {
         #[arg(long, value_name = "ID")]
         user: Option<String>,
     },
+    /// Lists the MCP servers, with their state and the tools that are left out.
+    Servers,
+    /// Begins another connection to an MCP server.
+    Restart {
+        /// Name of the server.
+        name: String,
+    },
 }
 
 /// Runs an action.
 pub(super) async fn run(session: &Session, action: &Action) -> Result<Exit, Failure> {
     let (name, input, timeout, user) = match action {
         Action::List => return list(session).await,
+        Action::Servers => return servers(session).await,
+        Action::Restart { name } => return restart(session, name).await,
         Action::Call { name, input, timeout, user } => (name, input, *timeout, user),
     };
     let mut body = json!({ "input": json_of("--input", input)? });
@@ -72,4 +81,56 @@ async fn list(session: &Session) -> Result<Exit, Failure> {
     let head = ["NAME", "AGENTS", "DESCRIPTION", "PARAMETERS"];
     session.screen.list(tools, head, cells, "the server has no tools")?;
     Ok(Exit::Ok)
+}
+
+async fn servers(session: &Session) -> Result<Exit, Failure> {
+    let servers = session.api.data(Call::get(&["tools", "mcp"])).await?;
+    let servers = servers.as_array().map_or(&[][..], Vec::as_slice);
+    let cells = |it: &Value| {
+        [
+            cell(&it["name"]),
+            cell(&it["state"]),
+            items(it, "tools").len().to_string(),
+            cell(&it["calls"]),
+            cell(&it["failures"]),
+            remarks(it).join("; "),
+        ]
+    };
+    let head = ["NAME", "STATE", "TOOLS", "CALLS", "FAILED", "REMARKS"];
+    session.screen.list(servers, head, cells, "the server has no MCP servers")?;
+    Ok(Exit::Ok)
+}
+
+/// Returns what is wrong with an MCP server: why it is away, what is left out, what matches nothing.
+fn remarks(server: &Value) -> Vec<String> {
+    let reason = server["reason"].as_str().map(str::to_owned);
+    let left_out = items(server, "leftOut").iter();
+    let left_out =
+        left_out.map(|it| format!("without {}: {}", cell(&it["name"]), cell(&it["reason"])));
+    let unmatched = items(server, "unmatched").iter();
+    let unmatched =
+        unmatched.map(|it| format!("{} names no tool: {}", cell(&it["key"]), cell(&it["pattern"])));
+    reason.into_iter().chain(unmatched).chain(left_out).collect()
+}
+
+async fn restart(session: &Session, server: &str) -> Result<Exit, Failure> {
+    let path = ["tools", "mcp", server, "restart"];
+    let restarted = session.api.data(Call::post(&path, &json!({}))).await?;
+    session.screen.value(&restarted, |_| vec![format!("connecting {server} again")])?;
+    Ok(Exit::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remarks_say_what_is_wrong_with_a_server() {
+        let server = json!({ "name": "files", "state": "failed", "reason": "it ended",
+            "leftOut": [{ "name": "x y", "reason": "its name" }],
+            "unmatched": [{ "key": "approval", "pattern": "writes" }] });
+        let expected = ["it ended", "approval names no tool: writes", "without x y: its name"];
+        assert_eq!(remarks(&server), expected);
+        assert!(remarks(&json!({ "tools": ["a"], "leftOut": [], "unmatched": [] })).is_empty());
+    }
 }

@@ -243,6 +243,8 @@ fn a_rule_that_calls_an_unknown_tool_is_a_warning() {
     assert!(none[2].ends_with("rules[1].tool_calls[1].name: no agent has the tool delegate_task"));
     let computed = with("tools = \"['ad']\"\n");
     assert_eq!(computed, Vec::<String>::new(), "an agent may compute its tools");
+    let face = with("[faces.openai]\n");
+    assert_eq!(face, Vec::<String>::new(), "clients bring tools");
     let registered = Names { agents: ["c".to_owned()].into(), ..Names::default() };
     let config = Config::parse(rules, "c.toml").unwrap();
     assert_eq!(config.check_rules(&registered), [], "agents in Rust may have any");

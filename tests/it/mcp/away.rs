@@ -89,6 +89,16 @@ fn tools_of_a_server_that_is_away_stay_and_say_so() {
     assert!(answer.data()["text"].as_str().unwrap().contains(away), "{answer:?}");
     let restart = |name: &str| server.post(&format!("/tools/mcp/{name}/restart"), &json!({}));
     assert_eq!(restart("own").data(), json!({ "name": "own" }));
+    let url = format!("http://{}", server.address);
+    let run = |arguments: &[&str]| {
+        let ran = home.greenroom(&[arguments, &["--server", &url]].concat()).output().unwrap();
+        (ran.status.success(), String::from_utf8(ran.stdout).unwrap())
+    };
+    let (is_listed, listed) = run(&["tools", "servers"]);
+    let line = "own   failed  0      2      2       the program /nowhere/mcp does not exist";
+    assert!(is_listed && listed.contains(line), "{listed}");
+    assert_eq!(run(&["tools", "restart", "own"]), (true, "connecting own again\n".to_owned()));
+    assert!(!run(&["tools", "restart", "elephant"]).0);
     let unknown = restart("elephant");
     assert_eq!((unknown.status, unknown.error().as_str()), (404, "MCP server elephant not found"));
 }
