@@ -1,4 +1,4 @@
-//! What a connection has shown: the reason why it has to end, and text that is no message.
+//! Findings about a connection: the reason why it has to end, and text that is no message.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -96,3 +96,24 @@ fn the_routes_are_closed_until_they_are_configured() {
     let document = site.send("GET", "/doc", &[], None).json();
     assert!(document["paths"]["/v1/models"].is_null());
 }
+
+#[test]
+fn a_workflow_that_fails_is_not_repeated_by_clients() {
+    let site = Site::with("[faces.openai]\nworkflows = \"*\"\n");
+    let reply = complete(&site, None, "workflow/failing", "{}");
+    assert_eq!((reply.status, reply.header("x-should-retry")), (422, Some("false")));
+    assert!(reply.header("x-execution-id").is_some());
+    let error = &reply.json()["error"];
+    assert_eq!(error["code"], "execution_failed");
+    assert!(error["message"].as_str().unwrap().starts_with("Failed to execute workflow: step "));
+}
+
+#[test]
+fn what_is_not_served_under_v1_is_refused_in_the_same_form() {
+    for (config, has_the_form) in [(OPEN, true), ("", false)] {
+        let site = Site::with(config);
+        let reply = send(&site, None, ("POST", "/v1/embeddings"), &json!({}));
+        assert_eq!((reply.status, reply.header("x-error-code")), (404, Some("not_found")));
+        assert_eq!(reply.json()["error"]["code"] == "not_found", has_the_form);
+    }
+}
