@@ -27,7 +27,8 @@ impl Greenroom {
     }
 }
 
-#[cfg(all(test, feature = "mcp"))]
+#[cfg(test)]
+#[cfg(feature = "mcp")]
 mod tests {
     use std::time::Duration;
 

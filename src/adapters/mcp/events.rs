@@ -14,7 +14,7 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpResponseLimits,
 };
 
-use super::findings::{Findings, Nesting};
+use super::findings::{Findings, Shape};
 
 type HttpResult<T> = Result<T, StreamableHttpError<reqwest::Error>>;
 
@@ -44,8 +44,12 @@ impl WatchedClient {
         let findings = self.findings.clone();
         let is_fine = move |text: &str| {
             let noted = findings.message().and_then(|()| {
-                let mut nesting = Nesting::default();
-                text.bytes().try_for_each(|byte| nesting.take(byte))
+                let mut shape = Shape::default();
+                let mut take = |byte| match shape.take(byte)? {
+                    true => findings.request(),
+                    false => Ok(()),
+                };
+                text.bytes().try_for_each(&mut take)
             });
             noted.map_err(|why| findings.fault(&why)).is_ok()
         };
@@ -190,11 +194,15 @@ mod tests {
 
     #[tokio::test]
     async fn deep_messages_and_floods_end_a_stream() {
-        let ping = "data: {}\n\n";
+        let ping = "data: {\"method\":\"ping\"}\n\n";
         let deep = format!("{ping}data: {}\n\n{ping}", "[".repeat(200));
         for (events, count, reason) in [
             (ping.repeat(10_000), 10_000, "it ended"),
-            (ping.repeat(10_001), 10_000, "it sent over 10000 messages within 10 seconds"),
+            (
+                ping.repeat(10_001),
+                10_000,
+                "it sent over 10000 requests and notifications within 10 seconds",
+            ),
             (deep, 1, "it sent a message that is nested deeper than 120 levels"),
         ] {
             let read = read(events).await;

@@ -8,9 +8,12 @@ use tokio_util::sync::CancellationToken;
 
 /// Lines without JSON after which a program that has printed nothing else is given up.
 pub(super) const FOREIGN_LINES_MAX: usize = 100;
-/// Maximum number of messages within [`FLOOD_WINDOW`]. Each request of a server costs memory until its
-/// answer is taken.
-const MESSAGES_MAX: usize = 10_000;
+/// Maximum number of requests and notifications within [`FLOOD_WINDOW`]. Each request of a server costs
+/// memory until its answer is taken.
+const REQUESTS_MAX: usize = 10_000;
+/// Maximum number of messages of all kinds within [`FLOOD_WINDOW`], far more than the results of calls:
+/// those that answer nothing cost only time.
+const MESSAGES_MAX: usize = 500_000;
 /// Time in which messages are counted.
 const FLOOD_WINDOW: Duration = Duration::from_secs(10);
 /// Deepest message. Deeper ones could not be read, and their requests would never end.
@@ -35,8 +38,15 @@ struct Found {
     foreign_lines: usize,
     /// True once a line of JSON was read.
     has_spoken: bool,
-    /// Begin of the current window, and the messages in it.
-    window: Option<(Instant, usize)>,
+    window: Option<Window>,
+}
+
+/// Messages within [`FLOOD_WINDOW`].
+#[derive(Debug)]
+struct Window {
+    begin: Instant,
+    messages: usize,
+    requests: usize,
 }
 
 impl Findings {
@@ -62,16 +72,22 @@ impl Findings {
         self.with(|found| {
             found.has_spoken = true;
             let now = Instant::now();
-            let (begin, count) = found.window.get_or_insert((now, 0));
-            if now.duration_since(*begin) >= FLOOD_WINDOW {
-                (*begin, *count) = (now, 0);
+            let new = || Window { begin: now, messages: 0, requests: 0 };
+            let window = found.window.get_or_insert_with(new);
+            if now.duration_since(window.begin) >= FLOOD_WINDOW {
+                *window = new();
             }
-            *count += 1;
-            if *count <= MESSAGES_MAX {
-                return Ok(());
-            }
-            let seconds = FLOOD_WINDOW.as_secs();
-            Err(format!("it sent over {MESSAGES_MAX} messages within {seconds} seconds"))
+            window.messages += 1;
+            within("messages", window.messages, MESSAGES_MAX)
+        })
+    }
+
+    /// Counts a message, once more, that is a request or a notification.
+    pub(super) fn request(&self) -> Result<(), String> {
+        self.with(|found| {
+            let Some(window) = &mut found.window else { return Ok(()) };
+            window.requests += 1;
+            within("requests and notifications", window.requests, REQUESTS_MAX)
         })
     }
 
@@ -116,27 +132,51 @@ impl Found {
     }
 }
 
-/// Nesting of a message while its bytes arrive.
+fn within(what: &str, count: usize, max: usize) -> Result<(), String> {
+    if count <= max {
+        return Ok(());
+    }
+    let seconds = FLOOD_WINDOW.as_secs();
+    Err(format!("it sent over {max} {what} within {seconds} seconds"))
+}
+
+/// Member that requests and notifications have, and answers do not.
+const METHOD: &[u8] = b"method";
+
+/// Shape of a message, seen while its bytes arrive.
 #[derive(Debug, Default)]
-pub(super) struct Nesting {
+pub(super) struct Shape {
     depth: usize,
     in_string: bool,
     is_escaped: bool,
+    /// Length of the current text of the outermost object as far as it is [`METHOD`]; `None` once it is
+    /// another.
+    matched: Option<usize>,
 }
 
-impl Nesting {
-    /// Takes the next byte; the error is the reason to stop.
-    pub(super) fn take(&mut self, byte: u8) -> Result<(), String> {
+impl Shape {
+    /// Takes the next byte. Returns true when the message turns out to be a request or a notification;
+    /// the error is the reason to stop.
+    pub(super) fn take(&mut self, byte: u8) -> Result<bool, String> {
+        let mut is_request = false;
         match byte {
-            _ if self.is_escaped => self.is_escaped = false,
+            _ if self.is_escaped => (self.is_escaped, self.matched) = (false, None),
             b'\\' => self.is_escaped = self.in_string,
-            b'"' => self.in_string = !self.in_string,
-            b'{' | b'[' if !self.in_string => self.depth += 1,
-            b'}' | b']' if !self.in_string => self.depth = self.depth.saturating_sub(1),
+            b'"' => {
+                is_request = self.in_string && self.matched == Some(METHOD.len());
+                self.in_string = !self.in_string;
+                self.matched = (self.in_string && self.depth == 1).then_some(0);
+            }
+            _ if self.in_string => {
+                let is_next = |at: &usize| METHOD.get(*at) == Some(&byte);
+                self.matched = self.matched.filter(is_next).map(|at| at + 1);
+            }
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
             _ => {}
         }
         if self.depth <= DEPTH_MAX {
-            return Ok(());
+            return Ok(is_request);
         }
         Err(format!("it sent a message that is nested deeper than {DEPTH_MAX} levels"))
     }
@@ -149,12 +189,20 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn messages_are_bounded_within_a_time() {
         let findings = Findings::default();
-        let many = |findings: &Findings| (0..MESSAGES_MAX).try_for_each(|_| findings.message());
-        assert_eq!(many(&findings), Ok(()));
+        let answers = |findings: &Findings| (0..MESSAGES_MAX).try_for_each(|_| findings.message());
+        let asks = |findings: &Findings| {
+            let one = |_| findings.message().and_then(|()| findings.request());
+            (0..REQUESTS_MAX).try_for_each(one)
+        };
+        assert_eq!(asks(&findings), Ok(()));
         tokio::time::advance(FLOOD_WINDOW).await;
-        assert_eq!(many(&findings.clone()), Ok(()), "another window");
+        assert_eq!(asks(&findings.clone()), Ok(()), "another window");
+        let refused = findings.request().unwrap_err();
+        assert_eq!(refused, "it sent over 10000 requests and notifications within 10 seconds");
+        tokio::time::advance(FLOOD_WINDOW).await;
+        assert_eq!(answers(&findings), Ok(()), "results of calls are no flood");
         let refused = findings.message().unwrap_err();
-        assert_eq!(refused, "it sent over 10000 messages within 10 seconds");
+        assert_eq!(refused, "it sent over 500000 messages within 10 seconds");
     }
 
     #[tokio::test]
@@ -167,17 +215,33 @@ mod tests {
         assert_eq!(findings.explain("closed".to_owned()), "first");
     }
 
+    /// Returns whether a text is a request, or why it is refused.
+    fn seen(text: &str) -> Result<bool, String> {
+        let mut shape = Shape::default();
+        text.bytes().try_fold(false, |is_request, byte| Ok(shape.take(byte)? || is_request))
+    }
+
+    #[test]
+    fn requests_have_a_method() {
+        for (text, expected) in [
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, true),
+            (r#"{ "method" : "notifications/progress" }"#, true),
+            (r#"{"id":1,"result":{"method":"x"}}"#, false),
+            (r#"{"id":1,"result":{"a":"\"method\""}}"#, false),
+            (r#"{"methods":1,"metho":2,"a\"method":3}"#, false),
+            (r#""method""#, false),
+        ] {
+            assert_eq!(seen(text), Ok(expected), "{text}");
+        }
+    }
+
     #[test]
     fn nesting_is_counted_outside_of_strings() {
-        let nested = |text: &str| {
-            let mut nesting = Nesting::default();
-            text.bytes().try_for_each(|byte| nesting.take(byte))
-        };
         let (most, deeper) = ("[".repeat(DEPTH_MAX), "{\"a\":".repeat(DEPTH_MAX + 1));
-        assert_eq!(nested(&most), Ok(()));
-        assert_eq!(nested(&format!("[\"\\\"{deeper}\"]")), Ok(()), "in a string");
-        assert_eq!(nested(&"[{}]".repeat(1000)), Ok(()), "one behind the other");
-        let why = nested(&deeper).unwrap_err();
+        assert_eq!(seen(&most), Ok(false));
+        assert_eq!(seen(&format!("[\"\\\"{deeper}\"]")), Ok(false), "in a string");
+        assert_eq!(seen(&"[{}]".repeat(1000)), Ok(false), "one behind the other");
+        let why = seen(&deeper).unwrap_err();
         assert_eq!(why, "it sent a message that is nested deeper than 120 levels");
     }
 }

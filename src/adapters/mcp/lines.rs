@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::findings::{Findings, Nesting};
+use super::findings::{Findings, Shape};
 
 /// An output whose lines are watched. It fails at a line that is too long or too deep, after too many
 /// lines at once, and after too many lines that are not JSON.
@@ -25,7 +25,7 @@ struct Line {
     bytes: usize,
     /// True if it is JSON; `None` before its first byte that is no space.
     is_json: Option<bool>,
-    nesting: Nesting,
+    shape: Shape,
 }
 
 impl<R> Lines<R> {
@@ -49,8 +49,8 @@ impl<R> Lines<R> {
             } else if self.line.is_json == Some(false) {
                 self.findings.foreign_byte(byte);
             }
-            if self.line.is_json == Some(true) {
-                self.line.nesting.take(byte)?;
+            if self.line.is_json == Some(true) && self.line.shape.take(byte)? {
+                self.findings.request()?;
             }
         }
         Ok(())
@@ -112,8 +112,8 @@ mod tests {
     #[tokio::test]
     async fn deep_lines_and_floods_end_the_output() {
         let findings = Findings::default();
-        let (deep, many) = ("[".repeat(200), "{}\n".repeat(20_000));
-        for (text, part) in [(&deep, "nested deeper than"), (&many, "messages within")] {
+        let (deep, many) = ("[".repeat(200), "{\"method\":\"ping\"}\n".repeat(20_000));
+        for (text, part) in [(&deep, "nested deeper than"), (&many, "notifications within")] {
             let mut lines = Lines::of(text.as_bytes(), 1000, findings.clone());
             let ended = lines.read_to_end(&mut Vec::new()).await.unwrap_err().to_string();
             assert!(ended.contains(part), "{ended}");

@@ -28,7 +28,7 @@ fn messages_that_cost_too_much_end_the_connection() {
     for (tool, reason) in [
         ("flood", "it sent a message of over 4194304 bytes"),
         ("deep", "it sent a message that is nested deeper than 120 levels"),
-        ("chatter", "it sent over 10000 messages within 10 seconds"),
+        ("chatter", "it sent over 10000 requests and notifications within 10 seconds"),
     ] {
         let failure = site.call(tool, &json!({})).unwrap_err();
         assert_eq!(failure, format!("Failed to execute tool: {INTERRUPTED}"));
