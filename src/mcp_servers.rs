@@ -4,6 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use greenroom_actors::domain::time::Timestamp;
+
 /// State of the connection to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerState {
@@ -52,6 +54,8 @@ pub struct ServerStatus {
     /// `http` or `program`.
     pub transport: &'static str,
     pub state: ServerState,
+    /// Time since which it is connected, or not.
+    pub since: Timestamp,
     /// The reason of a failure, without secrets.
     pub reason: Option<Arc<str>>,
     /// Version of the protocol, while it is connected.
@@ -60,7 +64,11 @@ pub struct ServerStatus {
     pub tools: Vec<String>,
     pub left_out: Vec<LeftOut>,
     pub unmatched: Vec<Unmatched>,
-    /// Calls since the start of this process, and those that failed.
+    /// Calls that are being made.
+    pub running: u64,
+    /// Connections that were lost since the start of this process.
+    pub lost: u64,
+    /// Calls that have ended since the start of this process, and those that failed.
     pub calls: u64,
     pub failures: u64,
 }

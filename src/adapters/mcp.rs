@@ -20,6 +20,8 @@ mod lines;
 #[cfg(feature = "mcp")]
 mod link;
 #[cfg(feature = "mcp")]
+mod listen;
+#[cfg(feature = "mcp")]
 mod names;
 #[cfg(feature = "mcp")]
 mod result;

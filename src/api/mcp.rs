@@ -24,6 +24,7 @@ pub fn restart(servers: Option<&dyn McpServers>, name: &str) -> Result<Restarted
 mod tests {
     use std::sync::Mutex;
 
+    use greenroom_actors::domain::time::Timestamp;
     use serde_json::json;
 
     use super::*;
@@ -40,11 +41,14 @@ mod tests {
                 name: "files".into(),
                 transport: "program",
                 state: ServerState::Failed,
+                since: Timestamp(0),
                 reason: Some("it ended".into()),
                 protocol: None,
                 tools: vec!["files.read".to_owned()],
                 left_out: vec![LeftOut { name: "x y".to_owned(), why: "its name".to_owned() }],
                 unmatched: vec![Unmatched { key: "retry", pattern: "get_*".to_owned() }],
+                running: 2,
+                lost: 4,
                 calls: 3,
                 failures: 1,
             };
@@ -63,9 +67,11 @@ mod tests {
         let servers = Servers::default();
         let shown = serde_json::to_value(list(Some(&servers))).unwrap();
         let expected = json!([{
-            "name": "files", "transport": "program", "state": "failed", "reason": "it ended",
+            "name": "files", "transport": "program", "state": "failed",
+            "since": "1970-01-01T00:00:00.000Z", "reason": "it ended",
             "tools": ["files.read"], "leftOut": [{ "name": "x y", "reason": "its name" }],
-            "unmatched": [{ "key": "retry", "pattern": "get_*" }], "calls": 3, "failures": 1
+            "unmatched": [{ "key": "retry", "pattern": "get_*" }], "running": 2, "lost": 4,
+            "calls": 3, "failures": 1
         }]);
         assert_eq!(shown, expected);
     }

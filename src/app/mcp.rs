@@ -118,7 +118,16 @@ pub(super) struct Tools {
     hub: Arc<McpHub>,
     /// The registry in use without tools of servers, apart from placeholders.
     #[cfg(feature = "mcp")]
-    base: Arc<Mutex<Registry>>,
+    base: Arc<Mutex<Base>>,
+}
+
+/// What the tools of servers are added to.
+#[cfg(feature = "mcp")]
+struct Base {
+    registry: Registry,
+    /// Servers of the newest configuration; `None`: all that there are. One that it has no longer keeps
+    /// its connection until a restart, but its tools are gone.
+    servers: Option<BTreeSet<String>>,
 }
 
 impl Tools {
@@ -135,7 +144,10 @@ impl Tools {
             #[cfg(feature = "mcp")]
             hub: Arc::clone(&outbound.mcp),
             #[cfg(feature = "mcp")]
-            base: Arc::new(Mutex::new(Registry::clone(&runtime.registry()))),
+            base: Arc::new(Mutex::new(Base {
+                registry: Registry::clone(&runtime.registry()),
+                servers: None,
+            })),
             runtime: runtime.clone(),
             metrics,
         })
@@ -150,13 +162,20 @@ impl Tools {
         None
     }
 
-    /// Puts a registry in use, with the tools of the connected servers.
-    pub(super) async fn exchange(&self, registry: Registry) -> Result<(), Unavailable> {
+    /// Puts the registry of a configuration in use, with the tools of the connected servers.
+    #[cfg_attr(not(feature = "mcp"), expect(unused_variables, reason = "there are no servers"))]
+    pub(super) async fn exchange(
+        &self,
+        registry: Registry,
+        config: &Config,
+    ) -> Result<(), Unavailable> {
         #[cfg(feature = "mcp")]
         {
             let mut base = self.base.lock().await;
-            self.put(self.joined(&registry)).await?;
-            *base = registry;
+            let servers = Some(config.mcp.keys().cloned().collect());
+            let new = Base { registry, servers };
+            self.put(self.joined(&new)).await?;
+            *base = new;
             Ok(())
         }
         #[cfg(not(feature = "mcp"))]
@@ -172,9 +191,11 @@ impl Tools {
 
     /// Returns a registry with the tools of the servers, in place of their placeholders.
     #[cfg(feature = "mcp")]
-    fn joined(&self, base: &Registry) -> Registry {
-        let mut registry = base.clone();
-        for tool in self.hub.tools() {
+    fn joined(&self, Base { registry, servers }: &Base) -> Registry {
+        let is_configured =
+            |name: &str| servers.as_ref().is_none_or(|servers| servers.contains(name));
+        let mut registry = registry.clone();
+        for tool in self.hub.tools(is_configured) {
             registry.tools.insert(tool.spec.name.clone(), tool);
         }
         registry

@@ -215,7 +215,7 @@ impl Reloading {
         for warning in access::unknown_names(&self.started.auth, &self.catalogue, &registry) {
             log::warn!("{warning}");
         }
-        if let Err(error) = self.tools.exchange(registry).await {
+        if let Err(error) = self.tools.exchange(registry, &config).await {
             return self.refuse(&format!("cannot store the definitions: {error}").into());
         }
         for warning in &config.warnings {

@@ -28,15 +28,16 @@ use super::child::{Program, Start};
 use super::events::WatchedClient;
 use super::findings::Findings;
 use super::lines::Lines;
-use super::names::{Listed, admitted};
+use super::names::{Admission, Listed};
 use super::settings::{McpServer, McpTransport};
 use crate::adapters::tools::secrets::{Known, SecretLookup};
 
 /// Time limit of one connection over TCP.
 const TCP_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum number of tools and of pages that are read of a server's list.
-const LISTED_MAX: usize = 10_000;
+/// Maximum number of pages that are read of a server's list.
 const PAGES_MAX: usize = 1000;
+/// Requests over HTTP beside those of calls: reading the list, listening for changes, pings.
+const REQUESTS_BESIDE: usize = 4;
 /// Longest message of a server that is shown.
 const MESSAGE_BYTES_MAX: usize = 500;
 
@@ -118,7 +119,7 @@ pub(super) fn open(server: &McpServer, environment: &McpEnvironment) -> Result<O
             let client = client.map_err(|_| "this server cannot make HTTP calls".to_owned())?;
             let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                 .custom_headers(headers(&resolved.texts)?)
-                .max_concurrent_requests(server.concurrency)
+                .max_concurrent_requests(server.concurrency.saturating_add(REQUESTS_BESIDE))
                 .max_sse_event_size(server.message_bytes_max)
                 .max_json_response_size(server.message_bytes_max);
             let client = WatchedClient::of(client, findings.clone(), server.message_bytes_max);
@@ -191,18 +192,20 @@ pub(super) async fn list(
     if !has_tools {
         return Ok((Listed::default(), None));
     }
-    let (mut tools, mut fresh, mut cursor) = (Vec::new(), None::<u64>, None);
+    let (mut admission, mut fresh, mut cursor) = (Admission::of(server), None::<u64>, None);
+    let mut is_cut = true;
     for _ in 0..PAGES_MAX {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
         let page = peer.list_tools(Some(params)).await?;
         fresh = fresh.into_iter().chain(page.ttl_ms).min();
-        tools.extend(page.tools.into_iter().take(LISTED_MAX - tools.len()));
+        let is_taken = admission.take(page.tools);
         cursor = page.next_cursor;
-        if cursor.is_none() || tools.len() >= LISTED_MAX {
+        is_cut = !is_taken || cursor.is_some();
+        if !is_taken || cursor.is_none() {
             break;
         }
     }
-    Ok((admitted(server, tools, cursor.is_some()), fresh.map(Duration::from_millis)))
+    Ok((admission.finish(is_cut), fresh.map(Duration::from_millis)))
 }
 
 /// Explains why the tools of a server are not known.

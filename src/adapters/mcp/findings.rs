@@ -71,12 +71,7 @@ impl Findings {
     pub(super) fn message(&self) -> Result<(), String> {
         self.with(|found| {
             found.has_spoken = true;
-            let now = Instant::now();
-            let new = || Window { begin: now, messages: 0, requests: 0 };
-            let window = found.window.get_or_insert_with(new);
-            if now.duration_since(window.begin) >= FLOOD_WINDOW {
-                *window = new();
-            }
+            let window = found.window();
             window.messages += 1;
             within("messages", window.messages, MESSAGES_MAX)
         })
@@ -85,7 +80,7 @@ impl Findings {
     /// Counts a message, once more, that is a request or a notification.
     pub(super) fn request(&self) -> Result<(), String> {
         self.with(|found| {
-            let Some(window) = &mut found.window else { return Ok(()) };
+            let window = found.window();
             window.requests += 1;
             within("requests and notifications", window.requests, REQUESTS_MAX)
         })
@@ -98,10 +93,12 @@ impl Findings {
             if found.foreign_lines == 1 {
                 found.foreign.push(first);
             }
-            if found.has_spoken || found.foreign_lines <= FOREIGN_LINES_MAX {
-                return Ok(());
+            if !found.has_spoken && found.foreign_lines > FOREIGN_LINES_MAX {
+                return Err(found.foreign());
             }
-            Err(found.foreign())
+            let window = found.window();
+            window.requests += 1;
+            within("lines that are not JSON", window.requests, REQUESTS_MAX)
         })
     }
 
@@ -126,6 +123,14 @@ impl Findings {
 }
 
 impl Found {
+    /// Returns the current window; begins another one if it is over.
+    fn window(&mut self) -> &mut Window {
+        let now = Instant::now();
+        let is_over = |window: &Window| now.duration_since(window.begin) >= FLOOD_WINDOW;
+        let kept = self.window.take().filter(|window| !is_over(window));
+        self.window.insert(kept.unwrap_or(Window { begin: now, messages: 0, requests: 0 }))
+    }
+
     fn foreign(&self) -> String {
         let text = String::from_utf8_lossy(&self.foreign);
         format!("it prints text that is not JSON: {}", text.trim())

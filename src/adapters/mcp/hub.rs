@@ -4,20 +4,28 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use greenroom_actors::agent::OnCrash;
 use greenroom_actors::agent::tool::{ToolBody, ToolDefinition, ToolFunction};
 use greenroom_actors::ports::model::ToolSpec;
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 pub use super::connect::McpEnvironment;
 
 use super::call::function;
 use super::link::Link;
-use super::names::RemoteTool;
+use super::names::{Listed, RemoteTool};
 use super::settings::{McpServer, McpTransport};
 use crate::mcp_servers::{McpServers, ServerStatus};
+
+/// Longest wait for the end of programs when the process stops. Each of them is killed after a grace,
+/// but one that waits for a disk ends when the disk answers.
+const STOP_MAX: Duration = Duration::from_secs(5);
+/// Pause between two looks whether they have ended.
+const STOP_PAUSE: Duration = Duration::from_millis(5);
 
 /// The MCP servers of a configuration.
 pub struct McpHub {
@@ -25,6 +33,8 @@ pub struct McpHub {
     changes: watch::Receiver<u64>,
     stop: CancellationToken,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// Tools by the names of their servers.
+    defined: Mutex<BTreeMap<String, Defined>>,
 }
 
 impl McpHub {
@@ -36,7 +46,13 @@ impl McpHub {
             (name, Arc::new(Link::new(server, environment.clone(), sender.clone())))
         };
         let links = servers.into_iter().map(link).collect();
-        Self { links, changes, stop: CancellationToken::new(), thread: Mutex::default() }
+        Self {
+            links,
+            changes,
+            stop: CancellationToken::new(),
+            thread: Mutex::default(),
+            defined: Mutex::default(),
+        }
     }
 
     /// Begins to connect all servers, on a separate thread, and returns at once.
@@ -60,15 +76,21 @@ impl McpHub {
         Ok(())
     }
 
-    /// Closes all connections, and waits for the end of their programs, for some seconds at most.
+    /// Closes all connections, and waits for the end of their programs, for five seconds at most.
     pub async fn stop(&self) {
         self.stop.cancel();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
-            let joined = tokio::task::spawn_blocking(move || thread.join().is_ok()).await;
-            if !joined.unwrap_or_default() {
-                log::error!("the thread of MCP servers ended unexpectedly");
+        let Some(thread) = thread else { return };
+        let deadline = Instant::now() + STOP_MAX;
+        while !thread.is_finished() {
+            if Instant::now() >= deadline {
+                log::warn!("programs of MCP servers have not ended within {STOP_MAX:?}");
+                return;
             }
+            sleep(STOP_PAUSE).await;
+        }
+        if thread.join().is_err() {
+            log::error!("the thread of MCP servers ended unexpectedly");
         }
     }
 
@@ -87,15 +109,33 @@ impl McpHub {
         self.links.get(server).map(|link| function(link, tool))
     }
 
-    /// Returns the known tools of all servers, by the names of the registry.
-    pub fn tools(&self) -> Vec<Arc<ToolDefinition>> {
-        let tools = self.links.values().flat_map(|link| {
-            let listed = link.listed();
-            let known = listed.tools.iter();
-            known.filter_map(|tool| definition(link, tool, listed.is_guarded)).collect::<Vec<_>>()
-        });
-        tools.collect()
+    /// Returns the known tools of these servers, with the names of the registry.
+    pub fn tools(&self, of: impl Fn(&str) -> bool) -> Vec<Arc<ToolDefinition>> {
+        let mut defined = self.defined.lock().unwrap_or_else(PoisonError::into_inner);
+        let links = self.links.iter().filter(|(name, _)| of(name));
+        links
+            .flat_map(|(name, link)| defined_of(link, defined.entry(name.clone()).or_default()))
+            .collect()
     }
+}
+
+/// The tools of a list as they are registered.
+#[derive(Default)]
+struct Defined {
+    listed: Arc<Listed>,
+    tools: Vec<Arc<ToolDefinition>>,
+}
+
+/// Returns the tools of a server. They are compiled once for each list, however often other servers
+/// change theirs.
+fn defined_of(link: &Arc<Link>, known: &mut Defined) -> Vec<Arc<ToolDefinition>> {
+    let listed = link.listed();
+    if !Arc::ptr_eq(&listed, &known.listed) {
+        let tools = listed.tools.iter();
+        known.tools = tools.filter_map(|tool| definition(link, tool, listed.is_guarded)).collect();
+        known.listed = listed;
+    }
+    known.tools.clone()
 }
 
 /// `is_guarded`: its calls need approval whatever its name.
@@ -137,11 +177,14 @@ impl McpServers for McpHub {
                     McpTransport::Program { .. } => "program",
                 },
                 state,
+                since: link.since(),
                 reason,
                 protocol: protocol.map(|version| version.to_string()),
                 tools: tools.collect(),
                 left_out: listed.left_out.clone(),
                 unmatched: listed.unmatched.clone(),
+                running: link.running(),
+                lost: link.lost(),
                 calls,
                 failures,
             }

@@ -1,12 +1,14 @@
 //! One server: its connection, which is made again whenever it is lost, and its tools.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use greenroom_actors::agent::tool::ToolError;
 use greenroom_actors::domain::failure::ErrorKind;
-use rmcp::model::{ProtocolVersion, SubscriptionFilter};
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::clock::{Clock as _, SystemClock};
+use rmcp::model::ProtocolVersion;
 use rmcp::{Peer, RoleClient, ServiceError};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
@@ -17,8 +19,9 @@ use super::child::Program;
 use super::connect::{
     Client, Era, McpEnvironment, Opened, list, open, why_not_begun, why_not_listed,
 };
+use super::listen::listen;
 use super::names::{Listed, RemoteTool};
-use super::settings::McpServer;
+use super::settings::{McpServer, McpTransport};
 use crate::adapters::tools::secrets::Known;
 use crate::mcp_servers::{ServerState, Unmatched};
 
@@ -30,8 +33,8 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 const LIST_PAUSE: Duration = Duration::from_secs(1);
 /// Shortest time for which a list counts as fresh, whatever the server says.
 const FRESH_MIN: Duration = Duration::from_secs(10);
-/// Pause before a lost subscription to changes is made again.
-const LISTEN_PAUSE: Duration = Duration::from_secs(30);
+/// Longest time between two looks whether a server over HTTP is still there.
+const LOOK_PAUSE: Duration = Duration::from_secs(30);
 
 /// State of the connection.
 #[derive(Clone)]
@@ -59,7 +62,9 @@ enum Ending {
     Asked,
     /// The connection was ready, and is lost.
     Lost(String),
-    /// There was none.
+    /// There was none: the program or the address was not reached.
+    NotOpened(String),
+    /// There was none: the conversation did not begin.
     Failed(String),
 }
 
@@ -68,6 +73,8 @@ pub(super) struct Link {
     pub(super) server: McpServer,
     environment: McpEnvironment,
     state: watch::Sender<State>,
+    /// Time since which it is connected, or not.
+    since: AtomicI64,
     listed: RwLock<Arc<Listed>>,
     /// Secrets that were sent to the server.
     secrets: RwLock<Known>,
@@ -81,6 +88,7 @@ pub(super) struct Link {
     changes: watch::Sender<u64>,
     /// Number of sessions so far.
     sessions: AtomicU64,
+    lost: AtomicU64,
     calls: AtomicU64,
     failures: AtomicU64,
 }
@@ -96,12 +104,14 @@ impl Link {
             server,
             environment,
             state: watch::Sender::new(State::Connecting),
+            since: AtomicI64::new(SystemClock.now().0),
             listed: RwLock::default(),
             secrets: RwLock::default(),
             restart: Notify::new(),
             changed: Arc::default(),
             changes,
             sessions: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
             calls: AtomicU64::new(0),
             failures: AtomicU64::new(0),
         }
@@ -121,6 +131,11 @@ impl Link {
             }
             State::Failed(why) => (ServerState::Failed, Some(Arc::clone(why)), None),
         }
+    }
+
+    /// Returns the time since which it is connected, or not.
+    pub(super) fn since(&self) -> Timestamp {
+        Timestamp(self.since.load(Ordering::Relaxed))
     }
 
     /// Returns the tools of the newest list, also while the server is away.
@@ -205,6 +220,7 @@ impl Link {
                     continue;
                 }
                 Ending::Lost(why) => {
+                    self.lost.fetch_add(1, Ordering::Relaxed);
                     log::warn!("MCP server {}: the connection was lost: {why}", self.name());
                     if begun.elapsed() >= max_delay {
                         pause = delay;
@@ -213,13 +229,10 @@ impl Link {
                     let is_soon = pause <= WAIT_MAX;
                     self.enter(if is_soon { State::Connecting } else { State::Failed(why.into()) });
                 }
+                Ending::NotOpened(why) => self.note_failure(why, pause),
                 Ending::Failed(why) => {
-                    log::warn!("MCP server {}: {why}; next attempt in {pause:?}", self.name());
-                    self.enter(State::Failed(why.into()));
-                    era = match era {
-                        Era::Newest => Era::Handshake,
-                        Era::Handshake => Era::Newest,
-                    };
+                    self.note_failure(why, pause);
+                    era = self.next_era(era);
                 }
             }
             tokio::select! {
@@ -233,7 +246,27 @@ impl Link {
         }
     }
 
+    fn note_failure(&self, why: String, pause: Duration) {
+        log::warn!("MCP server {}: {why}; next attempt in {pause:?}", self.name());
+        self.enter(State::Failed(why.into()));
+    }
+
+    /// Returns how to begin after a conversation that did not: programs may end at the first request of
+    /// newer versions, while servers over HTTP refuse it.
+    fn next_era(&self, era: Era) -> Era {
+        match (&self.server.transport, era) {
+            (McpTransport::Program { .. }, Era::Newest) => Era::Handshake,
+            (McpTransport::Program { .. }, Era::Handshake) | (McpTransport::Http { .. }, _) => {
+                Era::Newest
+            }
+        }
+    }
+
     fn enter(&self, state: State) {
+        let is_ready = |state: &State| matches!(state, State::Ready(..));
+        if is_ready(&state) != is_ready(&self.state.borrow()) {
+            self.since.store(SystemClock.now().0, Ordering::Relaxed);
+        }
         self.state.send_replace(state);
     }
 
@@ -241,7 +274,7 @@ impl Link {
     async fn session(&self, era: Era, stop: &CancellationToken) -> Ending {
         let opened = match open(&self.server, &self.environment) {
             Ok(opened) => opened,
-            Err(why) => return Ending::Failed(why),
+            Err(why) => return Ending::NotOpened(why),
         };
         let Opened { transport, program, findings, secrets } = opened;
         *self.secrets.write().unwrap_or_else(PoisonError::into_inner) = secrets;
@@ -287,6 +320,7 @@ impl Link {
                 let why = findings.explain(why);
                 Ending::Lost(self.with_last_words(why, program, Duration::ZERO).await)
             }
+            Ending::NotOpened(why) => Ending::NotOpened(why),
             Ending::Failed(why) => {
                 let why = findings.explain(why);
                 Ending::Failed(self.with_last_words(why, program, Duration::ZERO).await)
@@ -348,8 +382,33 @@ impl Link {
                     log::warn!("MCP server {}: {}", self.name(), why_not_listed(&error))
                 }
                 Ok(Err(_)) => return Ending::Lost("it does not answer".to_owned()),
+                // one that makes calls may not list its tools meanwhile
+                Err(_) if self.running() > 0 => {
+                    log::warn!("MCP server {}: it did not list its tools in time", self.name());
+                }
                 Err(_) => return Ending::Lost("it did not list its tools in time".to_owned()),
             }
+        }
+    }
+
+    /// Returns the number of calls that are being made.
+    pub(super) fn running(&self) -> u64 {
+        let most = self.server.concurrency.min(Semaphore::MAX_PERMITS);
+        most.saturating_sub(self.permits.available_permits()) as u64
+    }
+
+    /// Returns the number of connections that were lost.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Returns the time for which a list counts as fresh. Over HTTP the list is also read to see
+    /// whether the server is still there.
+    fn fresh_for(&self, said: Option<Duration>) -> Option<Duration> {
+        let said = said.map(|fresh| fresh.max(FRESH_MIN));
+        match self.server.transport {
+            McpTransport::Http { .. } => Some(said.map_or(LOOK_PAUSE, |said| said.min(LOOK_PAUSE))),
+            McpTransport::Program { .. } => said,
         }
     }
 
@@ -361,7 +420,7 @@ impl Link {
             drop(known);
             self.changes.send_modify(|number| *number += 1);
         }
-        fresh.map(|fresh| fresh.max(FRESH_MIN))
+        self.fresh_for(fresh)
     }
 
     /// Logs what was found, with patterns that match no tool.
@@ -394,33 +453,4 @@ async fn ended(program: Option<&Program>) {
         Some(program) => program.ended().await,
         None => std::future::pending().await,
     }
-}
-
-/// Subscribes to changes of the list at servers that need it. Never returns.
-async fn listen(peer: &Peer<RoleClient>, changed: Arc<Notify>) {
-    let info = peer.peer_info();
-    let is_wanted = info.is_some_and(|info| {
-        let tools = info.capabilities.tools.as_ref();
-        let tells = tools.is_some_and(|tools| tools.list_changed == Some(true));
-        tells && info.protocol_version >= ProtocolVersion::V_2026_07_28
-    });
-    if !is_wanted {
-        std::future::pending::<()>().await;
-    }
-    loop {
-        let filter = SubscriptionFilter::builder().tools_list_changed().build();
-        match peer.listen(filter).await {
-            Ok(mut subscription) => {
-                while let Ok(Some(_)) = subscription.next().await {
-                    changed.notify_one();
-                }
-            }
-            Err(ServiceError::McpError(_)) => break,
-            Err(_) => {}
-        }
-        sleep(LISTEN_PAUSE).await;
-        // a change may have been missed
-        changed.notify_one();
-    }
-    std::future::pending().await
 }

@@ -19,6 +19,8 @@ const SCHEMA_BYTES_MAX: usize = 64 << 10;
 const SCHEMA_DEPTH_MAX: usize = 64;
 /// Longest description for models.
 const DESCRIPTION_BYTES_MAX: usize = 16 << 10;
+/// Maximum number of tools that are read of a list.
+const LISTED_MAX: usize = 10_000;
 /// Longest name that is shown of a tool that is left out.
 const SHOWN_BYTES_MAX: usize = 128;
 /// Maximum number of left-out tools that are shown.
@@ -49,18 +51,46 @@ pub(super) struct Listed {
     pub(super) is_guarded: bool,
 }
 
-/// Decides about each tool of a server's list. `is_cut`: the server has more.
-pub(super) fn admitted(server: &McpServer, tools: Vec<Tool>, is_cut: bool) -> Listed {
-    let (mut listed, mut seen) = (Listed::default(), BTreeSet::new());
-    for tool in tools {
+/// Choice of the tools of a list, page by page, so that what is left out is not kept.
+pub(super) struct Admission<'s> {
+    server: &'s McpServer,
+    listed: Listed,
+    /// Names so far that tools may have.
+    seen: BTreeSet<String>,
+    /// Number of tools so far.
+    count: usize,
+}
+
+impl<'s> Admission<'s> {
+    pub(super) fn of(server: &'s McpServer) -> Self {
+        Self { server, listed: Listed::default(), seen: BTreeSet::new(), count: 0 }
+    }
+
+    /// Decides about the tools of a page. Returns false if the list has become too long.
+    pub(super) fn take(&mut self, page: Vec<Tool>) -> bool {
+        for tool in page {
+            self.count += 1;
+            if self.count > LISTED_MAX {
+                return false;
+            }
+            self.decide(tool);
+        }
+        true
+    }
+
+    fn decide(&mut self, tool: Tool) {
+        let Self { server, listed, seen, .. } = self;
         let name = tool.name.to_string();
-        let refused = if !seen.insert(name.clone()) {
-            Some("the server has two tools of this name".to_owned())
-        } else if listed.tools.len() >= server.tools_max {
-            Some(format!("the server has over {} tools (tools_max)", server.tools_max))
-        } else {
-            name_problem(server, &name)
-        };
+        let refused = name_problem(server, &name).or_else(|| {
+            let is_new = seen.insert(name.clone());
+            (!is_new).then(|| "the server has two tools of this name".to_owned())
+        });
+        let refused = refused.or_else(|| left_out_by_choice(server, &name));
+        let refused = refused.or_else(|| {
+            let max = server.tools_max;
+            let is_full = listed.tools.len() >= max;
+            is_full.then(|| format!("the server has over {max} tools (tools_max)"))
+        });
         let made = match refused {
             Some(why) => Err(why),
             None => remote(server, tool),
@@ -74,15 +104,20 @@ pub(super) fn admitted(server: &McpServer, tools: Vec<Tool>, is_cut: bool) -> Li
             Err(_) => {}
         }
     }
-    if is_cut {
-        let why = format!("the server has over {} tools (tools_max)", server.tools_max);
-        listed.left_out.push(LeftOut { name: "…".to_owned(), why });
+
+    /// Returns the choice. `is_cut`: the list was not read to its end.
+    pub(super) fn finish(self, is_cut: bool) -> Listed {
+        let Self { server, mut listed, seen, .. } = self;
+        if is_cut {
+            let why = "the list of the server is too long to be read to its end".to_owned();
+            listed.left_out.push(LeftOut { name: "…".to_owned(), why });
+        }
+        let names: Vec<_> = seen.iter().map(String::as_str).collect();
+        listed.unmatched = unmatched(server, &names);
+        let mut guarding = server.approval.iter().flat_map(|(globs, _)| globs.names());
+        listed.is_guarded = guarding.any(|name| !seen.contains(name));
+        listed
     }
-    let names: Vec<_> = seen.iter().map(String::as_str).collect();
-    listed.unmatched = unmatched(server, &names);
-    let guarding = server.approval.iter().flat_map(|(globs, _)| globs.names());
-    listed.is_guarded = guarding.into_iter().any(|name| !seen.contains(name));
-    listed
 }
 
 fn unmatched(server: &McpServer, names: &[&str]) -> Vec<Unmatched> {
@@ -100,6 +135,10 @@ fn name_problem(server: &McpServer, name: &str) -> Option<String> {
         let problem = format!("its name is not 1 to {chars_max} of A-Z a-z 0-9 _ . -");
         return Some(problem);
     }
+    None
+}
+
+fn left_out_by_choice(server: &McpServer, name: &str) -> Option<String> {
     (!server.tools.selects(name)).then(|| "`tools` leaves it out".to_owned())
 }
 
@@ -148,6 +187,12 @@ pub(super) mod tests {
         Tool::new(name.to_owned(), "Does it", Arc::new(schema))
     }
 
+    fn admitted(server: &McpServer, tools: Vec<Tool>, is_cut: bool) -> Listed {
+        let mut admission = Admission::of(server);
+        assert!(admission.take(tools));
+        admission.finish(is_cut)
+    }
+
     fn globs(patterns: &[&str]) -> Globs {
         Globs::parse(&patterns.iter().map(|&it| it.to_owned()).collect::<Vec<_>>()).unwrap()
     }
@@ -188,7 +233,7 @@ pub(super) mod tests {
             ("deep", "its schema is nested deeper than 64 levels"),
             ("large", "its schema is larger than 65536 bytes"),
             ("fourth", "over 3 tools"),
-            ("…", "over 3 tools"),
+            ("…", "too long"),
         ];
         assert_eq!(listed.left_out.len(), expected.len(), "{:?}", listed.left_out);
         for (LeftOut { name, why }, (of, part)) in listed.left_out.iter().zip(expected) {

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
+use crate::api::wire::Iso;
 use crate::mcp_servers::{LeftOut, ServerState, ServerStatus, Unmatched};
 
 /// Item of `GET /tools/mcp`.
@@ -17,6 +18,8 @@ pub struct ServerView {
     /// `http` or `program`.
     transport: &'static str,
     state: StateView,
+    /// Time since which it is connected, or not.
+    since: Iso,
     /// Reason of the newest failure, while there is no connection.
     reason: Option<String>,
     /// Version of the protocol, while there is a connection.
@@ -28,7 +31,11 @@ pub struct ServerView {
     /// Patterns of the configuration that match no tool of the server. While `approval` names a tool
     /// that the server does not have, every call of an agent needs approval.
     unmatched: Vec<UnmatchedView>,
-    /// Calls since the start of the server.
+    /// Calls that are being made.
+    running: u64,
+    /// Connections that were lost, since the start of this server.
+    lost: u64,
+    /// Calls that have ended, since the start of this server.
     calls: u64,
     /// Calls that failed.
     failures: u64,
@@ -82,6 +89,7 @@ impl From<ServerStatus> for ServerView {
                 ServerState::Ready => StateView::Ready,
                 ServerState::Failed => StateView::Failed,
             },
+            since: Iso(status.since),
             reason: reason.map(|reason| reason.to_string()),
             protocol,
             tools,
@@ -91,6 +99,8 @@ impl From<ServerStatus> for ServerView {
             unmatched: unmatched
                 .map(|Unmatched { key, pattern }| UnmatchedView { key, pattern })
                 .collect(),
+            running: status.running,
+            lost: status.lost,
             calls: status.calls,
             failures: status.failures,
         }

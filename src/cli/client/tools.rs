@@ -90,13 +90,15 @@ async fn servers(session: &Session) -> Result<Exit, Failure> {
         [
             cell(&it["name"]),
             cell(&it["state"]),
+            cell(&it["since"]),
             items(it, "tools").len().to_string(),
+            cell(&it["running"]),
             cell(&it["calls"]),
             cell(&it["failures"]),
             remarks(it).join("; "),
         ]
     };
-    let head = ["NAME", "STATE", "TOOLS", "CALLS", "FAILED", "REMARKS"];
+    let head = ["NAME", "STATE", "SINCE", "TOOLS", "RUNNING", "CALLS", "FAILED", "REMARKS"];
     session.screen.list(servers, head, cells, "the server has no MCP servers")?;
     Ok(Exit::Ok)
 }

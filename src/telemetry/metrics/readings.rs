@@ -53,14 +53,26 @@ fn of_servers(statuses: &[ServerStatus]) -> Vec<MetricFamily> {
         ),
         figures(
             MetricType::COUNTER,
+            "greenroom_mcp_connections_lost_total",
+            "Connections to an MCP server that were lost",
+            named(|status| status.lost),
+        ),
+        figures(
+            MetricType::GAUGE,
+            "greenroom_mcp_calls_running",
+            "Calls of tools of an MCP server that are being made",
+            named(|status| status.running),
+        ),
+        figures(
+            MetricType::COUNTER,
             "greenroom_mcp_calls_total",
-            "Calls of tools of an MCP server",
+            "Calls of tools of an MCP server that have ended",
             named(|status| status.calls),
         ),
         figures(
             MetricType::COUNTER,
             "greenroom_mcp_calls_failed_total",
-            "Calls of tools of an MCP server that failed",
+            "Calls of tools of an MCP server that failed, were given up or were cancelled",
             named(|status| status.failures),
         ),
     ]

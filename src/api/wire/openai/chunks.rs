@@ -35,8 +35,8 @@ pub struct CompletionChunks {
     /// Id of the generation or execution, and that of the completion.
     subject_id: Arc<str>,
     id: String,
-    /// Calls of the client's tools, each with true once its arguments have begun.
-    calls: Vec<(Arc<str>, bool)>,
+    /// Calls of the client's tools, which are sent at the end.
+    calls: Vec<ToolCall>,
     asks: Vec<PendingAsk>,
     has_text: bool,
     /// True if text of a further turn may follow.
@@ -83,21 +83,19 @@ struct Delta<'a> {
     tool_calls: Option<[CallDelta<'a>; 1]>,
 }
 
-#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ChatCompletionCallDelta)]
 struct CallDelta<'a> {
     index: usize,
-    id: Option<&'a str>,
-    r#type: Option<&'static str>,
+    id: &'a str,
+    r#type: &'static str,
     function: FunctionDelta<'a>,
 }
 
-#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ChatCompletionFunctionDelta)]
 struct FunctionDelta<'a> {
-    name: Option<&'a str>,
+    name: &'a str,
     arguments: &'a str,
 }
 
@@ -146,16 +144,11 @@ impl CompletionChunks {
             GenerationEvent::ReasoningDelta { delta, .. } => {
                 self.delta(Delta { reasoning_content: Some(delta), ..Delta::default() }, out);
             }
-            GenerationEvent::ToolInputStart { tool_call_id, tool_name } => {
-                self.begin_call(tool_call_id, tool_name, out);
-            }
-            GenerationEvent::ToolInputDelta { tool_call_id, delta } => {
-                if let Some(index) = self.call(tool_call_id) {
-                    self.calls[index].1 = true;
-                    self.arguments(index, delta, out);
+            GenerationEvent::ToolCall(call) => {
+                if self.client_tools.iter().any(|tool| tool.name == call.tool_name) {
+                    self.calls.push(call.clone());
                 }
             }
-            GenerationEvent::ToolCall(call) => self.end_call(call, out),
             GenerationEvent::Ask(ask) => self.asks.push((**ask).clone()),
             GenerationEvent::Finish { finish_reason, usage, .. } => {
                 self.finish(*finish_reason, *usage, out);
@@ -179,6 +172,8 @@ impl CompletionChunks {
             | GenerationEvent::TextEnd { .. }
             | GenerationEvent::ReasoningStart { .. }
             | GenerationEvent::ReasoningEnd { .. }
+            | GenerationEvent::ToolInputStart { .. }
+            | GenerationEvent::ToolInputDelta { .. }
             | GenerationEvent::ToolInputEnd { .. }
             | GenerationEvent::ToolResult(_)
             | GenerationEvent::StepFinish { .. } => {}
@@ -213,34 +208,14 @@ impl CompletionChunks {
         }
     }
 
-    fn begin_call(&mut self, id: &Arc<str>, name: &str, out: &mut Vec<u8>) {
-        if !self.client_tools.iter().any(|tool| tool.name == name) {
-            return;
+    /// Appends the calls that the client makes, once it is its turn. While the generation waits for a
+    /// person it is not: what the client sent then would be another generation, which asks again.
+    fn call(&self, calls: &[ToolCall], out: &mut Vec<u8>) {
+        for (index, ToolCall { tool_call_id, tool_name, input }) in calls.iter().enumerate() {
+            let function = FunctionDelta { name: tool_name, arguments: &arguments_of(input) };
+            let call = CallDelta { index, id: tool_call_id, r#type: "function", function };
+            self.delta(Delta { tool_calls: Some([call]), ..Delta::default() }, out);
         }
-        let index = self.calls.len();
-        self.calls.push((Arc::clone(id), false));
-        let function = FunctionDelta { name: Some(name), arguments: "" };
-        let call = CallDelta { index, id: Some(id), r#type: Some("function"), function };
-        self.delta(Delta { tool_calls: Some([call]), ..Delta::default() }, out);
-    }
-
-    /// Appends the arguments of a call that did not come in pieces.
-    fn end_call(&mut self, call: &ToolCall, out: &mut Vec<u8>) {
-        let Some(index) = self.call(&call.tool_call_id) else { return };
-        if !std::mem::replace(&mut self.calls[index].1, true) {
-            self.arguments(index, &arguments_of(&call.input), out);
-        }
-    }
-
-    /// Returns the newest call of this id, if it is one of the client's tools.
-    fn call(&self, id: &str) -> Option<usize> {
-        self.calls.iter().rposition(|(known, _)| **known == *id)
-    }
-
-    fn arguments(&self, index: usize, arguments: &str, out: &mut Vec<u8>) {
-        let function = FunctionDelta { name: None, arguments };
-        let call = CallDelta { index, id: None, r#type: None, function };
-        self.delta(Delta { tool_calls: Some([call]), ..Delta::default() }, out);
     }
 
     fn finish(&mut self, reason: FinishReason, usage: Usage, out: &mut Vec<u8>) {
@@ -248,7 +223,11 @@ impl CompletionChunks {
             let text = if self.has_text { format!("{BREAK}{waiting}") } else { waiting };
             self.content(&text, out);
         }
-        let reason = finish_reason_of(reason, !self.calls.is_empty(), !self.asks.is_empty());
+        let calls = std::mem::take(&mut self.calls);
+        let waits = !self.asks.is_empty();
+        let calls = if waits { &[][..] } else { &calls };
+        self.call(calls, out);
+        let reason = finish_reason_of(reason, !calls.is_empty(), waits);
         let mut last = self.chunk(Some(choice(Delta::default(), Some(reason))));
         last.greenroom = self.head.waiting(&self.subject_id, &self.asks);
         write_data(&last, out);

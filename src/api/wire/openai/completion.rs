@@ -175,7 +175,10 @@ impl<'a> CompletionView<'a> {
         client_tools: &[ToolSpec],
     ) -> Self {
         let is_clients = |call: &&ToolCall| client_tools.iter().any(|it| it.name == call.tool_name);
-        let calls = generation.tool_calls.iter().filter(is_clients);
+        // while it waits for a person it is not the client's turn: what it sent then would be another
+        // generation, which asks again
+        let calls: &[_] = if generation.asks.is_empty() { &generation.tool_calls } else { &[] };
+        let calls = calls.iter().filter(is_clients);
         let text = match &generation.object {
             Some(object) => Cow::Owned(object.to_string()),
             None => Cow::Borrowed(&*generation.text),
