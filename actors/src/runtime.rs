@@ -79,7 +79,7 @@ pub use events::EventPage;
 pub use outcomes::{Durations, OUTCOMES_COUNTED_MAX, Outcomes, OutcomesRequest, Part, Tally};
 pub use replay::{ReplayDefinition, ReplayExecution};
 pub use stats::RuntimeStats;
-pub use tools::{CallTool, CallToolError};
+pub use tools::{AskedBefore, CallTool, CallToolError};
 pub use traces::{TracePage, TraceSummary, TraceView};
 pub use versions::{VERSIONS_COUNTED_MAX, Version, Versions};
 

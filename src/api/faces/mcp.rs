@@ -2,6 +2,7 @@
 
 mod answers;
 mod message;
+mod param_headers;
 mod params;
 mod protection;
 mod question;
@@ -12,15 +13,16 @@ mod tools;
 
 use std::time::Duration;
 
-pub use self::answers::{Asked, Members, Task, answered, completed, discovered, failed};
+pub use self::answers::{Advice, Asked, Members, Task, answered, completed, discovered, failed};
 pub use self::answers::{initialized, input_required, listed, progress, suspended, task, task_now};
 pub use self::message::{Abilities, Headers, Message, Refusal, Request, code};
+pub use self::param_headers::{Given, mismatch};
 pub use self::params::{CallParams, Response, Responses, ResumeArguments, agent_body, text};
 pub use self::protection::{Protection, WELL_KNOWN};
 pub use self::question::Question;
 pub use self::resources::{no_resource, resource, resource_of, resource_templates, resources};
 pub use self::standing::Standing;
-pub use self::tokens::{Asking, Of, Run, Tokens};
+pub use self::tokens::{Asking, Run, Tokens};
 pub use self::tools::{Offer, Tool, resume_name};
 
 use crate::auth::SealKey;

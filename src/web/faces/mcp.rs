@@ -2,6 +2,7 @@
 
 mod agents;
 mod answering;
+mod direct;
 mod feed;
 mod resources;
 mod session;
@@ -21,8 +22,8 @@ use self::feed::Feed;
 use self::session::Session;
 use crate::api::ApiError;
 use crate::api::faces::mcp::{
-    CallParams, Headers, McpServer, Members, Message, Refusal, answered, discovered, initialized,
-    listed, resource_templates, resources,
+    Headers, McpServer, Members, Message, Refusal, answered, discovered, initialized, listed,
+    resource_templates, resources,
 };
 use crate::api::ids::decode;
 use crate::auth::RequestHead;
@@ -51,7 +52,7 @@ pub(crate) async fn post(call: Call, body: Body) -> Answer {
     let message = Message::read(headers_of(&call.request), &bytes);
     drop(bytes);
     Ok(match message {
-        Ok(Message::Request(request)) => answer(Session { call, server, request }).await,
+        Ok(Message::Request(request)) => answer(Session::new(call, server, request)).await,
         Ok(Message::Unanswered) => HttpResponse::Accepted().finish(),
         Err(refusal) => refused(&refusal),
     })
@@ -125,10 +126,7 @@ async fn carry_out(session: &mut Session, feed: Option<&Feed>) -> Result<Value, 
         ("ping", true) => Members::new(),
         ("server/discover", false) => discovered(&session.request, &session.server),
         ("tools/list", _) => list(session)?,
-        ("tools/call", _) => {
-            let params = CallParams::take(&mut session.request)?;
-            session.call_tool(params, feed).await?
-        }
+        ("tools/call", _) => session.call_tool(feed).await?,
         ("resources/list", _) if has_resources => resources(&session.request),
         ("resources/templates/list", _) if has_resources => resource_templates(&session.request),
         ("resources/read", _) if has_resources => session.read_resource().await?,

@@ -66,7 +66,8 @@ fn what_one_user_keeps_is_nothing_to_another() {
     let expense = json!({ "name": "workflow_expense", "arguments": { "amount": 1 } });
     let asked = ask(&site, "ann", "tools/call", &expense, &forms());
     let asked = question(&asked["result"]);
-    let answer = answer_to("workflow_expense", &asked, &json!({ "approved": true }));
+    let call = ("workflow_expense", &expense["arguments"]);
+    let answer = answer_to(call, &asked, &json!({ "approved": true }));
     let refused = ask(&site, "ben", "tools/call", &answer, &forms());
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
     let abilities = json!({ "extensions": { TASKS: {} } });

@@ -87,6 +87,8 @@ pub enum Era {
 pub struct Abilities {
     /// It shows forms to a person.
     pub shows_forms: bool,
+    /// It opens pages for a person.
+    pub opens_pages: bool,
     /// It follows tasks.
     pub follows_tasks: bool,
 }
@@ -175,7 +177,7 @@ impl Request {
     pub fn refuse(&self, code: i32, message: impl Into<String>) -> Refusal {
         let status = match (code, self.era) {
             (code::METHOD_NOT_FOUND, Era::Modern(_)) => 404,
-            (code::CAPABILITY_MISSING, _) => 400,
+            (code::CAPABILITY_MISSING | code::HEADER_MISMATCH, _) => 400,
             _ => 200,
         };
         Refusal::new(status, &self.id, code, message)
@@ -190,6 +192,11 @@ impl Request {
     /// Refuses parameters.
     pub fn invalid(&self, what: impl std::fmt::Display) -> Refusal {
         self.refuse(code::INVALID_PARAMS, format!("Invalid params: {what}"))
+    }
+
+    /// Refuses headers that differ from the body.
+    pub fn mismatched(&self, what: impl std::fmt::Display) -> Refusal {
+        self.refuse(code::HEADER_MISMATCH, format!("Header mismatch: {what}"))
     }
 
     /// Passes a refusal of the service on.
@@ -294,6 +301,7 @@ fn abilities_of(
     Ok(Abilities {
         // without a mode it means forms
         shows_forms: forms.is_some_and(|modes| modes.is_empty() || modes.contains_key("form")),
+        opens_pages: forms.is_some_and(|modes| modes.contains_key("url")),
         follows_tasks: extensions.is_some_and(|it| it.get(TASKS).is_some_and(Value::is_object)),
     })
 }
@@ -336,7 +344,7 @@ fn check_headers(
 }
 
 /// Decodes a header value: `=?base64?...?=` for texts that a header cannot have.
-fn decoded(header: &str) -> Option<String> {
+pub(super) fn decoded(header: &str) -> Option<String> {
     let coded = header.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
     match coded {
         Some(coded) => String::from_utf8(STANDARD.decode(coded).ok()?).ok(),

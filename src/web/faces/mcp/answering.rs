@@ -3,7 +3,7 @@
 use greenroom_actors::domain::fact::Suspension;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::store::{ASK_PREFIX, Status};
-use greenroom_actors::requests::{AskAccess, ExecutionOutcome, ResumeExecution, Target};
+use greenroom_actors::requests::{AskAccess, AskDetail, ExecutionOutcome, ResumeExecution, Target};
 use serde_json::Value;
 
 use super::Outcome;
@@ -12,8 +12,8 @@ use super::session::Session;
 use crate::api::catalogue::RouteName;
 use crate::api::error::AskRefusal;
 use crate::api::faces::mcp::{
-    Asked, Asking, CallParams, Of, Question, Refusal, Response, Responses, ResumeArguments, Run,
-    Standing, failed, input_required, suspended,
+    Advice, Asked, Asking, CallParams, Question, Refusal, Response, Responses, ResumeArguments,
+    Run, Standing, Tool, failed, input_required, resume_name, suspended,
 };
 use crate::api::{ApiError, executions, inbox};
 
@@ -29,72 +29,107 @@ impl Session {
         refusal: Option<&str>,
     ) -> Outcome {
         let asked = self.asked(run, waiting).await;
-        let answerable = asked.as_ref().filter(|asked| asked.may_answer);
-        if self.request.abilities().shows_forms
-            && let Some(Asked { detail, .. }) = answerable
-            && let Some(question) = Question::of(detail)
+        if let Some(Asked { detail, may_answer: true }) = &asked
+            && let Some(question) = self.shown(detail)
         {
             let question = match refusal {
                 Some(refusal) => question.again(refusal),
                 None => question,
             };
-            let of = Of::Workflow(run.workflow.clone());
-            return self.question(of, run.execution.as_str(), &detail.ask.id, &question);
+            let (id, execution) = (run.workflow.clone(), run.execution.to_string());
+            let ask = detail.ask.id.to_string();
+            return self.question(
+                Asking::Workflow { id, execution, ask },
+                &detail.ask.id,
+                &question,
+            );
         }
-        Ok(suspended(run, waiting, asked.as_ref()))
+        let tool = self.resume_tool(run);
+        let advice = tool.as_deref().map_or(Advice::Inbox, Advice::Ask);
+        Ok(suspended(run, waiting, asked.as_ref(), advice))
+    }
+
+    /// Returns the question of an ask, as the client can show it.
+    pub(super) fn shown(&self, detail: &AskDetail) -> Option<Question> {
+        let form = || Question::of(detail);
+        self.request.abilities().shows_forms.then(form).flatten()
+    }
+
+    /// Returns the tool that answers what an execution waits for, if the face offers it.
+    fn resume_tool(&self, run: &Run) -> Option<String> {
+        let name = resume_name(&run.workflow);
+        let tool = self.server.offer.find(&self.call.runtime.registry(), &name)?;
+        (matches!(tool, Tool::Resume(_)) && self.may_use(&tool)).then_some(name)
     }
 
     /// Asks a person through the client.
-    pub(super) fn question(&self, of: Of, run: &str, ask: &str, question: &Question) -> Outcome {
-        let asking = Asking { of, run: run.to_owned(), ask: ask.to_owned() };
-        match self.tokens().state(asking, self.call.runtime.clock().now()) {
-            Some(state) => Ok(input_required(ask, question, &state)),
-            None => Err(self.request.refused(&ApiError::Internal)),
+    pub(super) fn question(&self, asking: Asking, key: &str, question: &Question) -> Outcome {
+        match self.tokens().state(&self.mark, asking, self.call.runtime.clock().now()) {
+            Some(state) => Ok(input_required(key, question, &state)),
+            None => Ok(failed("The answers so far are too large to ask another question.", None)),
         }
     }
 
-    /// Returns the id of what asks, and of its ask, of a state that came back to the same tool.
-    pub(super) fn asked_before(&self, of: &Of, state: &str) -> Result<(String, String), Refusal> {
-        let asking = self.tokens().read_state(state, self.call.runtime.clock().now());
-        let asking = asking.filter(|asking| asking.of == *of).ok_or_else(|| {
-            self.request.invalid(
-                "requestState is not valid; it is good for an hour, for the same user and tool",
-            )
-        })?;
-        Ok((asking.run, asking.ask))
+    /// Returns what asked, of a state that came back with the same call.
+    pub(super) fn asked_before(&self, state: &str) -> Result<Asking, Refusal> {
+        let asking = self.tokens().read_state(&self.mark, state, self.call.runtime.clock().now());
+        asking.ok_or_else(|| self.invalid_state())
     }
 
-    /// Returns the question that a task shows, with the id of its ask.
-    pub(super) async fn open_question(
+    /// Returns the answer to a question, if there is one.
+    pub(super) fn response(
+        &self,
+        responses: &Responses,
+        key: &str,
+    ) -> Result<Option<Response>, Refusal> {
+        responses.of(key).map_err(|problem| self.request.invalid(problem))
+    }
+
+    pub(super) fn invalid_state(&self) -> Refusal {
+        self.request.invalid(
+            "requestState is not valid; it is good for an hour, for the same user, tool and arguments",
+        )
+    }
+
+    /// Returns the questions that a task shows, with the ids of their asks.
+    pub(super) async fn open_questions(
         &self,
         run: &Run,
         waiting: &[Suspension],
-    ) -> Option<(String, Question)> {
-        let asked = self.asked(run, waiting).await.filter(|asked| asked.may_answer)?;
-        let question = Question::of(&asked.detail)?;
-        Some((asked.detail.ask.id.to_string(), question))
+    ) -> Vec<(String, Question)> {
+        let mut questions = Vec::new();
+        for suspension in waiting.iter().take(ASKS_MAX) {
+            let Some(asked) = self.asked_by(run, suspension).await else { continue };
+            let question = self.shown(&asked.detail).filter(|_| asked.may_answer);
+            questions.extend(question.map(|it| (asked.detail.ask.id.to_string(), it)));
+        }
+        questions
     }
 
     /// Returns the first ask that the caller may answer, else the first one.
     async fn asked(&self, run: &Run, waiting: &[Suspension]) -> Option<Asked> {
-        let (runtime, caller) = (&self.call.runtime, &self.call.caller);
-        let may_resume = self.may(RouteName::ResumeExecution, run);
         let mut first = None;
         for suspension in waiting.iter().take(ASKS_MAX) {
-            let Some(id) = &suspension.id else { continue };
-            let found = inbox::find(runtime, &format!("{ASK_PREFIX}{id}"), caller).await;
-            let Ok(ask) = found else { continue };
-            let answerer = Some(caller.answerer(None));
-            let access = AskAccess { answerer, ..AskAccess::default() };
-            let may_answer = may_resume && access.check_asked(&ask).is_ok();
-            let Ok(detail) = inbox::describe(runtime, ask).await else { continue };
-            let asked = Asked { detail, may_answer };
-            if may_answer {
-                return Some(asked);
+            match self.asked_by(run, suspension).await {
+                Some(asked) if asked.may_answer => return Some(asked),
+                Some(asked) => drop(first.get_or_insert(asked)),
+                None => {}
             }
-            first.get_or_insert(asked);
         }
         first
+    }
+
+    /// Returns the ask of a suspension that the caller sees.
+    async fn asked_by(&self, run: &Run, suspension: &Suspension) -> Option<Asked> {
+        let (runtime, caller) = (&self.call.runtime, &self.call.caller);
+        let id = format!("{ASK_PREFIX}{}", suspension.id.as_ref()?);
+        let ask = inbox::find(runtime, &id, caller).await.ok()?;
+        let answerer = Some(caller.answerer(None));
+        let access = AskAccess { answerer, ..AskAccess::default() };
+        let may_resume = self.may(RouteName::ResumeExecution, run);
+        let may_answer = may_resume && access.check_asked(&ask).is_ok();
+        let detail = inbox::describe(runtime, ask).await.ok()?;
+        Some(Asked { detail, may_answer })
     }
 
     /// Takes the answer to a question, which came back with its state.
@@ -105,10 +140,13 @@ impl Session {
         responses: &Responses,
         feed: Option<&Feed>,
     ) -> Outcome {
-        let (execution, ask) = self.asked_before(&Of::Workflow(workflow.to_owned()), state)?;
-        let execution = ExecutionId::parse(&execution).map_err(|_| self.request.invalid("run"))?;
-        let run = Run { workflow: workflow.to_owned(), execution };
-        match responses.of(&ask) {
+        let Asking::Workflow { id, execution, ask } = self.asked_before(state)? else {
+            return Err(self.invalid_state());
+        };
+        let execution = ExecutionId::parse(&execution).ok().filter(|_| id == workflow);
+        let execution = execution.ok_or_else(|| self.invalid_state())?;
+        let run = Run { workflow: id, execution };
+        match self.response(responses, &ask)? {
             Some(Response::Accepted(content)) => {
                 let data = self.answer_from(&ask, content).await;
                 self.resume(&run, Some(&ask), data, feed).await
@@ -134,7 +172,9 @@ impl Session {
         match executions::describe(&self.call.runtime, &target).await {
             Ok(state) => match Standing::of_state(&state) {
                 Standing::Suspended(waiting) => {
-                    Ok(suspended(run, &waiting, self.asked(run, &waiting).await.as_ref()))
+                    let (asked, tool) = (self.asked(run, &waiting).await, self.resume_tool(run));
+                    let advice = Advice::Declined(tool.as_deref());
+                    Ok(suspended(run, &waiting, asked.as_ref(), advice))
                 }
                 standing => Ok(self.ended(run, &standing)),
             },
