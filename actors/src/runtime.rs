@@ -39,7 +39,7 @@ use std::time::Duration;
 
 use actix::Addr;
 use futures_util::future::join_all;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::agent::generation::GenerationDeps;
@@ -164,6 +164,11 @@ impl Runtime {
     /// [`Runtime::exchange`] may replace it.
     pub fn registry(&self) -> Arc<Registry> {
         self.shared.registry()
+    }
+
+    /// Returns what changes each time the registry was replaced.
+    pub fn watch_registry(&self) -> watch::Receiver<()> {
+        self.shared.current.watch()
     }
 
     /// Returns a registered workflow, or that of bulk operations.

@@ -97,6 +97,13 @@ impl McpFace {
         self
     }
 
+    /// Sets how many resources and tasks a client may watch with one stream.
+    #[must_use]
+    pub fn subscriptions_max(mut self, count: usize) -> Self {
+        self.settings.subscriptions_max = count;
+        self
+    }
+
     /// Names the environment variable whose secret, of at least 32 bytes, seals what clients keep.
     #[must_use]
     pub fn secret_variable(mut self, variable: &str) -> Self {

@@ -3,6 +3,7 @@
 mod access;
 mod conformance;
 pub(crate) mod fixtures;
+mod listening;
 mod tasks;
 mod tools;
 

@@ -1,6 +1,7 @@
 //! The face for clients of MCP: messages, tools, questions and answers, without the connection.
 
 mod answers;
+mod listening;
 mod message;
 mod param_headers;
 mod params;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 pub use self::answers::{Advice, Asked, Members, Task, answered, completed, discovered, failed};
 pub use self::answers::{initialized, input_required, listed, progress, suspended, task, task_now};
+pub use self::listening::{Listening, listened, resource_updated, task_changed, tools_changed};
 pub use self::message::{Abilities, Headers, Message, Refusal, Request, code};
 pub use self::param_headers::{Given, mismatch};
 pub use self::params::{CallParams, Response, Responses, ResumeArguments, agent_body, text};
@@ -37,6 +39,8 @@ pub struct McpServer {
     pub has_resources: bool,
     /// Time after which a call becomes a task, for clients that follow tasks.
     pub task_after: Duration,
+    /// Maximum number of resources and tasks that a client watches with one stream.
+    pub subscriptions_max: usize,
     /// `None` if clients are not informed where they get a token.
     pub protection: Option<Protection>,
     /// Seals what clients keep for the server.

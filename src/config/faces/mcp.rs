@@ -1,5 +1,6 @@
 //! `[[faces.mcp]]`: workflows and agents as tools of MCP.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use greenroom_actors::agent::tool::ASK_USER;
@@ -24,6 +25,10 @@ const FACES_MAX: usize = 32;
 /// Default of [`McpFace::task_after`].
 const TASK_AFTER: Duration = Duration::from_secs(5);
 
+/// Default and bounds of [`McpFace::subscriptions_max`].
+const SUBSCRIPTIONS_MAX: usize = 100;
+const SUBSCRIPTIONS: RangeInclusive<i64> = 0..=1000;
+
 /// Settings of a face for clients of MCP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpFace {
@@ -41,6 +46,8 @@ pub struct McpFace {
     pub url: Option<Url>,
     /// Time after which a call becomes a task, for clients that follow tasks.
     pub task_after: Duration,
+    /// Maximum number of resources and tasks that a client watches with one stream.
+    pub subscriptions_max: usize,
     /// The variable whose secret seals what clients keep.
     pub(in crate::config) secret: Option<LinkSecret>,
 }
@@ -55,6 +62,7 @@ impl Default for McpFace {
             has_resources: false,
             url: None,
             task_after: TASK_AFTER,
+            subscriptions_max: SUBSCRIPTIONS_MAX,
             secret: None,
         }
     }
@@ -168,6 +176,7 @@ fn read(section: Section<'_>, references: &mut Vec<Reference>) -> McpFace {
     let has_resources = section.flag("resources", false);
     let url = section.get("url").and_then(|entry| url(&entry));
     let task_after = section.get("task_after").and_then(|entry| entry.duration());
+    let subscriptions_max = section.integer("subscriptions_max", SUBSCRIPTIONS, SUBSCRIPTIONS_MAX);
     let secret = section.get("secret").and_then(|entry| LinkSecret::read(&entry, &Takes::Secret));
     section.close();
     McpFace {
@@ -178,6 +187,7 @@ fn read(section: Section<'_>, references: &mut Vec<Reference>) -> McpFace {
         has_resources,
         url,
         task_after: task_after.unwrap_or(TASK_AFTER),
+        subscriptions_max,
         secret,
     }
 }

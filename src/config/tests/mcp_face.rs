@@ -13,7 +13,7 @@ const DEFINITIONS: &str = "[models.m]\nprovider = \"mock\"\n[agents.a]\nmodel = 
 #[test]
 fn faces_offer_what_they_name() {
     let text = "[[faces.mcp]]\nworkflows = \"*\"\n\
-                [[faces.mcp]]\nname = \"ops\"\nagents = [\"a\"]\ntask_after = \"1m\"\n\
+                [[faces.mcp]]\nname = \"ops\"\nagents = [\"a\"]\ntask_after = \"1m\"\nsubscriptions_max = 7\n\
                 tools = [\"t\"]\nsecret = \"secret:MCP_KEY\"\nurl = \"https://green.example/mcp/ops/mcp\"\n"
         .to_owned();
     let config = Config::parse(&(text + DEFINITIONS), "c.toml").unwrap();
@@ -21,6 +21,7 @@ fn faces_offer_what_they_name() {
     assert_eq!((&first.name, &first.workflows), (&None, &Offered::All));
     assert_eq!(first.agents, Offered::Only(Vec::new()));
     assert_eq!(first.task_after, Duration::from_secs(5));
+    assert_eq!((first.subscriptions_max, second.subscriptions_max), (100, 7));
     assert_eq!(second.name.as_deref(), Some("ops"));
     assert_eq!(second.agents, Offered::Only(vec!["a".to_owned()]));
     assert_eq!((first.tools.len(), second.tools.as_slice()), (0, &["t".to_owned()][..]));

@@ -3,7 +3,9 @@
 mod agents;
 mod answering;
 mod direct;
+mod events;
 mod feed;
+mod listen;
 mod resources;
 mod session;
 mod tasks;
@@ -19,6 +21,7 @@ use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use serde_json::Value;
 
 use self::feed::Feed;
+use self::listen::listen;
 use self::session::Session;
 use crate::api::ApiError;
 use crate::api::faces::mcp::{
@@ -99,6 +102,9 @@ fn headers_of(request: &HttpRequest) -> Headers<'_> {
 
 /// Answers a request, with events if its client wants to see progress.
 async fn answer(mut session: Session) -> HttpResponse {
+    if session.request.method == "subscriptions/listen" && !session.request.is_legacy() {
+        return listen(session).await;
+    }
     let wants_events = session.request.method == "tools/call"
         && session.request.progress_token().is_some()
         && takes_events(session.call.request.headers());
@@ -142,9 +148,7 @@ fn list(session: &Session) -> Outcome {
     if session.request.params.contains_key("cursor") {
         return Err(session.request.invalid("cursor is none of this server: lists are whole"));
     }
-    let mut tools = session.server.offer.tools(&session.call.runtime.registry());
-    tools.retain(|_, tool| session.may_use(tool));
-    Ok(listed(&session.request, &tools, !session.call.caller.is_auth_off()))
+    Ok(listed(&session.request, &session.tools(), !session.call.caller.is_auth_off()))
 }
 
 fn takes_events(headers: &HeaderMap) -> bool {

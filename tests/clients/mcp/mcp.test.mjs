@@ -107,6 +107,7 @@ for (const [name, open] of Object.entries(CLIENTS)) {
       assert.equal(result.structuredContent.status, "completed");
       const failed = await call(client, "agent_echo", { prompt: "FAIL" });
       assert.equal(failed.isError, true);
+      assert.match(failed._meta["greenroom/generationId"], /./);
     });
 
     test("is refused what the face does not offer", async () => {
@@ -200,6 +201,7 @@ describe("a client with forms", () => {
     answers = [{ action: "decline" }];
     const result = await call(client, "workflow_expense", { amount: 9 });
     assert.equal(result.structuredContent.status, "suspended");
+    assert.match(textOf(result), /did not answer\. Do not ask again now/);
   });
 
   test("answers with one value", async () => {

@@ -1,12 +1,14 @@
 //! The tools that MCP's conformance suite calls, in Rust and as workflows, for the server that
 //! [`crate::test_server`] starts.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use greenroom::Greenroom;
 use greenroom::builder::{Block, McpFace, Step, Suspend, Tool, Workflow};
-use greenroom::tool::{Content, ToolAsk, ToolContext, ToolError};
+use greenroom::tool::{Content, ToolAsk, ToolContext, ToolDefinition, ToolError};
+use greenroom::{Greenroom, ServerContext as _};
 use greenroom_actors::function::{StepContext, StepError, StepOutcome};
+use greenroom_actors::registry::Registry;
 use serde_json::{Value, json};
 
 /// Environment variable: the server has these tools.
@@ -91,6 +93,15 @@ fn at_once() -> Vec<Named> {
                 Ok(json!(format!("Hello, {}!", arguments["name"].as_str().unwrap_or("you"))))
             })
         }),
+        ("test_trigger_tool_change", || {
+            Tool::function(
+                "test_trigger_tool_change",
+                "Hides a tool, or shows it",
+                any(),
+                |_, context| async move { toggle(&context).await },
+            )
+        }),
+        (TOGGLED, || answering(TOGGLED, || json!("here"))),
         ("test_headers", || {
             let region = json!({ "type": "object", "properties": {
                 "region": { "type": "string", "x-mcp-header": "Region" } } });
@@ -104,6 +115,23 @@ fn at_once() -> Vec<Named> {
             })
         }),
     ]
+}
+
+/// Tool that is sometimes there.
+const TOGGLED: &str = "test_toggled";
+
+/// Exchanges the registry, as a reload does.
+async fn toggle(context: &ToolContext) -> Result<Value, ToolError> {
+    static HIDDEN: Mutex<Option<Arc<ToolDefinition>>> = Mutex::new(None);
+    let runtime = context.handle()?.runtime().clone();
+    let mut registry = Registry::clone(&runtime.registry());
+    let hidden = HIDDEN.lock().unwrap().take();
+    match hidden {
+        Some(tool) => drop(registry.tools.insert(TOGGLED.to_owned(), tool)),
+        None => *HIDDEN.lock().unwrap() = registry.tools.remove(TOGGLED),
+    }
+    runtime.exchange(registry).await.map_err(|why| ToolError::new(why.to_string()))?;
+    Ok(json!("changed"))
 }
 
 fn schema() -> Value {

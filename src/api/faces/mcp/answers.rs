@@ -57,7 +57,12 @@ pub(super) fn members(value: Value) -> Members {
 
 /// Answers `server/discover`.
 pub fn discovered(request: &Request, server: &McpServer) -> Members {
+    // older clients get nothing later
     let mut capabilities = capabilities(server);
+    capabilities["tools"] = json!({ "listChanged": true });
+    if server.has_resources {
+        capabilities["resources"] = json!({ "subscribe": true });
+    }
     capabilities["extensions"] = json!({ TASKS: {} });
     let found = json!({ "supportedVersions": [MODERN], "capabilities": capabilities });
     cached(request, members(found), "public")
@@ -348,6 +353,7 @@ mod tests {
             offer: Offer { workflows: Offered::All, agents: Offered::All, tools: Vec::new() },
             has_resources: true,
             task_after: Duration::ZERO,
+            subscriptions_max: 1,
             protection: None,
             key: SealKey::random().unwrap(),
         };

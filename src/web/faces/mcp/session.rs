@@ -1,5 +1,6 @@
 //! One request with its caller: what it may use, and how long its client is there.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actix_web::http::header::HeaderValue;
@@ -58,6 +59,13 @@ impl Session {
                 Err(self.request.invalid(format!("unknown tool: {name}")))
             }
         }
+    }
+
+    /// Returns the tools that the caller may use, by name.
+    pub(super) fn tools(&self) -> BTreeMap<String, Tool> {
+        let mut tools = self.server.offer.tools(&self.call.runtime.registry());
+        tools.retain(|_, tool| self.may_use(tool));
+        tools
     }
 
     /// Returns true if the caller may do what the tool does by its route.

@@ -119,7 +119,8 @@ impl Session {
         self.request.invalid("unknown task")
     }
 
-    fn without_tasks(&self) -> Refusal {
+    /// Refuses a client that has not declared tasks.
+    pub(super) fn without_tasks(&self) -> Refusal {
         let text = "The client has to declare the extension io.modelcontextprotocol/tasks";
         let needed = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
         let data = json!({ "requiredCapabilities": needed });
