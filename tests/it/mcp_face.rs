@@ -4,6 +4,7 @@ mod access;
 mod conformance;
 pub(crate) mod fixtures;
 mod listening;
+mod pages;
 mod tasks;
 mod tools;
 

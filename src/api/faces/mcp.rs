@@ -24,7 +24,7 @@ pub use self::protection::{Protection, WELL_KNOWN};
 pub use self::question::Question;
 pub use self::resources::{no_resource, resource, resource_of, resource_templates, resources};
 pub use self::standing::Standing;
-pub use self::tokens::{Asking, Run, Tokens};
+pub use self::tokens::{AskedFor, Asking, Run, Tokens};
 pub use self::tools::{Offer, Tool, resume_name};
 
 use crate::auth::SealKey;

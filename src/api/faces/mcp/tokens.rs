@@ -30,11 +30,19 @@ pub struct Run {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Asking {
     /// An execution of this workflow.
-    Workflow { id: String, execution: String, ask: String },
+    Workflow { id: String, execution: String, ask: AskedFor },
     /// A generation of this agent.
-    Agent { id: String, generation: String, ask: String },
+    Agent { id: String, generation: String, ask: AskedFor },
     /// A tool that is called directly, and again with the answer.
     Tool { before: AskedBefore, key: String },
+}
+
+/// An ask that a client has shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedFor {
+    pub id: String,
+    /// True if it is answered on a page, not with the next request.
+    pub is_on_page: bool,
 }
 
 /// State of a question.
@@ -149,7 +157,7 @@ mod tests {
         Asking::Workflow {
             id: "trip".to_owned(),
             execution: "x-1".to_owned(),
-            ask: "ask_1".to_owned(),
+            ask: AskedFor { id: "ask_1".to_owned(), is_on_page: false },
         }
     }
 

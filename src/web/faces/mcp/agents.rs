@@ -13,7 +13,7 @@ use crate::api::agents::{self, RequestKind, read_request};
 use crate::api::catalogue::RouteName;
 use crate::api::error::AskRefusal;
 use crate::api::faces::mcp::{
-    Asking, CallParams, Members, Question, Response, agent_body, completed, failed,
+    AskedFor, Asking, CallParams, Members, Question, Response, agent_body, completed, failed,
 };
 use crate::api::wire::pending_ask::PendingAskView;
 use crate::api::{ApiError, inbox};
@@ -30,8 +30,15 @@ impl Session {
             if id != agent.id {
                 return Err(self.invalid_state());
             }
-            let response = self.response(&params.responses, &ask)?;
-            return self.answer_agent(agent, &generation, &ask, response).await;
+            let mut response = self.response(&params.responses, &ask.id)?;
+            if ask.is_on_page && matches!(response, Some(Response::Accepted(_))) {
+                // the person has only opened the page
+                let Some(()) = self.unless_gone(self.until_answered(&ask.id)).await else {
+                    return self.unheard();
+                };
+                response = None;
+            }
+            return self.answer_agent(agent, &generation, &ask.id, response).await;
         }
         let body = match agent_body(params.arguments) {
             Ok(body) => body.to_string(),
@@ -164,7 +171,7 @@ impl Session {
                 None => question,
             };
             let (id, generation) = (agent.id.clone(), generation.to_owned());
-            let ask = pending.ask_id.to_string();
+            let ask = AskedFor { id: pending.ask_id.to_string(), is_on_page: !question.is_form() };
             let asking = Asking::Agent { id, generation, ask };
             return self.question(asking, &pending.ask_id, &question);
         }

@@ -1,10 +1,13 @@
 //! Questions of executions that wait, and the answers of people.
 
+use std::time::Duration;
+
 use greenroom_actors::domain::fact::Suspension;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::ports::store::{ASK_PREFIX, Status};
+use greenroom_actors::ports::store::{ASK_PREFIX, AskState, Status};
 use greenroom_actors::requests::{AskAccess, AskDetail, ExecutionOutcome, ResumeExecution, Target};
 use serde_json::Value;
+use tokio::time::{sleep, timeout};
 
 use super::Outcome;
 use super::feed::Feed;
@@ -12,13 +15,17 @@ use super::session::Session;
 use crate::api::catalogue::RouteName;
 use crate::api::error::AskRefusal;
 use crate::api::faces::mcp::{
-    Advice, Asked, Asking, CallParams, Question, Refusal, Response, Responses, ResumeArguments,
-    Run, Standing, Tool, failed, input_required, resume_name, suspended,
+    Advice, Asked, AskedFor, Asking, CallParams, Question, Refusal, Response, Responses,
+    ResumeArguments, Run, Standing, Tool, failed, input_required, resume_name, suspended,
 };
 use crate::api::{ApiError, executions, inbox};
+use crate::web::peer::WATCH_INTERVAL;
 
 /// Suspensions among which one is looked for that the caller may answer.
 const ASKS_MAX: usize = 10;
+
+/// Time for which a repeated call waits until a person has answered on a page.
+const PAGE_WAIT: Duration = Duration::from_secs(25);
 
 impl Session {
     /// Answers for an execution that waits: with a question, if the client can show it.
@@ -37,7 +44,7 @@ impl Session {
                 None => question,
             };
             let (id, execution) = (run.workflow.clone(), run.execution.to_string());
-            let ask = detail.ask.id.to_string();
+            let ask = AskedFor { id: detail.ask.id.to_string(), is_on_page: !question.is_form() };
             return self.question(
                 Asking::Workflow { id, execution, ask },
                 &detail.ask.id,
@@ -51,8 +58,33 @@ impl Session {
 
     /// Returns the question of an ask, as the client can show it.
     pub(super) fn shown(&self, detail: &AskDetail) -> Option<Question> {
-        let form = || Question::of(detail);
-        self.request.abilities().shows_forms.then(form).flatten()
+        let abilities = self.request.abilities();
+        let form = abilities.shows_forms.then(|| Question::of(detail)).flatten();
+        let page = || {
+            let ids = [(":askId", &*detail.ask.id)];
+            let links =
+                self.call.settings.config.links.as_ref().filter(|_| abilities.opens_pages)?;
+            self.call.check_like(RouteName::LinkToAsk, &ids).ok()?;
+            let now = self.call.runtime.clock().now();
+            let url = inbox::page_for(links, &detail.ask, &self.call.caller, now).ok()?;
+            Some(Question::on_page(detail, url))
+        };
+        form.or_else(page)
+    }
+
+    /// Waits a while for the answer to an ask that is given on a page.
+    pub(super) async fn until_answered(&self, ask: &str) {
+        let answered = async {
+            let (runtime, caller) = (&self.call.runtime, &self.call.caller);
+            while inbox::find(runtime, ask, caller)
+                .await
+                .is_ok_and(|ask| ask.state == AskState::Open)
+            {
+                sleep(WATCH_INTERVAL).await;
+            }
+        };
+        // without an answer it is asked again
+        let _ = timeout(PAGE_WAIT, answered).await;
     }
 
     /// Returns the tool that answers what an execution waits for, if the face offers it.
@@ -146,10 +178,17 @@ impl Session {
         let execution = ExecutionId::parse(&execution).ok().filter(|_| id == workflow);
         let execution = execution.ok_or_else(|| self.invalid_state())?;
         let run = Run { workflow: id, execution };
-        match self.response(responses, &ask)? {
+        match self.response(responses, &ask.id)? {
+            // the person has only opened the page
+            Some(Response::Accepted(_)) if ask.is_on_page => {
+                match self.unless_gone(self.until_answered(&ask.id)).await {
+                    Some(()) => self.stand(&run, None).await,
+                    None => self.unheard(),
+                }
+            }
             Some(Response::Accepted(content)) => {
-                let data = self.answer_from(&ask, content).await;
-                self.resume(&run, Some(&ask), data, feed).await
+                let data = self.answer_from(&ask.id, content).await;
+                self.resume(&run, Some(&ask.id), data, feed).await
             }
             Some(Response::Declined) => self.decline(&run).await,
             None => self.stand(&run, None).await,

@@ -9,7 +9,7 @@ use super::session::Session;
 use crate::api::catalogue::RouteName;
 use crate::api::error::AskRefusal;
 use crate::api::faces::mcp::{
-    Members, Refusal, Response, Responses, Run, Standing, Task, code, task_now, text,
+    Members, Question, Refusal, Response, Responses, Run, Standing, Task, code, task_now, text,
 };
 use crate::api::{ApiError, executions, inbox};
 
@@ -86,7 +86,12 @@ impl Session {
         }
         let response = responses.of(key).map_err(ApiError::InvalidBody)?;
         let Some(Response::Accepted(content)) = response else { return Ok(()) };
-        let data = self.answer_from(key, content).await;
+        let detail = inbox::describe(runtime, ask.clone()).await?;
+        // the person has only opened the page
+        if self.shown(&detail).is_some_and(|question| !question.is_form()) {
+            return Ok(());
+        }
+        let data = Question::answer(&detail, content);
         let access = AskAccess { answerer: Some(caller.answerer(None)), ..AskAccess::default() };
         let by = caller.principal(None)?;
         let answer = AnswerAsk { data, by, access, idempotency: None };
