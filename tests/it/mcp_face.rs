@@ -264,11 +264,17 @@ fn what_clients_keep_of_one_face_is_nothing_to_another() {
 }
 
 #[test]
-fn names_of_unknown_tools_are_shortened() {
+fn what_is_unknown_is_repeated_shortened() {
     let site = Site::start();
     let name = "x".repeat(1000);
     let refused = site.ask("tools/call", &json!({ "name": name, "arguments": {} }), &forms());
     let expected = format!("Invalid params: unknown tool: {}", &name[..128]);
+    assert_eq!(refused["error"]["message"], expected);
+    let refused = site.ask(&name, &json!({}), &forms());
+    let expected = format!("Method not found: {}", &name[..128]);
+    assert_eq!(refused["error"]["message"], expected);
+    let refused = site.ask("resources/read", &json!({ "uri": name }), &forms());
+    let expected = format!("Resource not found: {}", &name[..128]);
     assert_eq!(refused["error"]["message"], expected);
 }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 pub use self::answers::{Advice, Asked, Members, Task, answered, completed, discovered, failed};
 pub use self::answers::{initialized, input_required, listed, progress, suspended, task, task_now};
 pub use self::listening::{Listening, listened, resource_updated, task_changed, tools_changed};
-pub use self::message::{Abilities, Headers, Message, Refusal, Request, code};
+pub use self::message::{Abilities, Headers, Message, Refusal, Request, code, shown};
 pub use self::param_headers::{Given, mismatch};
 pub use self::params::{CallParams, Response, Responses, ResumeArguments, agent_body, text};
 pub use self::protection::{Protection, WELL_KNOWN};

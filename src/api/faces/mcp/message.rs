@@ -3,6 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use greenroom_actors::domain::failure::shortened;
 use serde_json::{Map, Value, json};
 
 use crate::api::error::ApiError;
@@ -13,6 +14,9 @@ pub(super) const MODERN: &str = "2026-07-28";
 
 /// Versions with a handshake, the newest first.
 pub(super) const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+/// Most bytes of a text of the client that a refusal repeats.
+const SHOWN_BYTES_MAX: usize = 128;
 
 /// Extension with which calls become tasks.
 pub(super) const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -185,7 +189,7 @@ impl Request {
 
     /// Refuses an unknown method.
     pub fn unknown_method(&self) -> Refusal {
-        let text = format!("Method not found: {}", self.method);
+        let text = format!("Method not found: {}", shown(&self.method));
         self.refuse(code::METHOD_NOT_FOUND, text)
     }
 
@@ -352,11 +356,17 @@ pub(super) fn decoded(header: &str) -> Option<String> {
     }
 }
 
+/// Returns the beginning of a text of the client, for refusals.
+pub fn shown(text: &str) -> &str {
+    shortened(text, SHOWN_BYTES_MAX)
+}
+
 fn mismatch(id: &Value, what: &str) -> Refusal {
     Refusal::new(400, id, code::HEADER_MISMATCH, format!("Header mismatch: {what}"))
 }
 
 fn unsupported(id: &Value, requested: &str, supported: &[&str]) -> Refusal {
+    let requested = shown(requested);
     let text = format!("Unsupported protocol version: {requested}");
     let data = json!({ "supported": supported, "requested": requested });
     Refusal::new(400, id, code::VERSION_UNSUPPORTED, text).with(data)

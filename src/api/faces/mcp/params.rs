@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use serde_json::{Map, Value, json};
 
-use super::message::{Refusal, Request};
+use super::message::{Refusal, Request, shown};
 
 /// Parameters of `tools/call`.
 #[derive(Debug, PartialEq)]
@@ -123,7 +123,7 @@ pub fn agent_body(mut arguments: Map<String, Value>) -> Result<Value, String> {
 }
 
 fn refused(path: &str, what: impl Display) -> String {
-    format!("Invalid arguments: {path}: {what}")
+    format!("Invalid arguments: {}: {what}", shown(path))
 }
 
 /// Takes a parameter that is a text.

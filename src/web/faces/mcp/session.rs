@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actix_web::http::header::HeaderValue;
-use greenroom_actors::domain::failure::shortened;
 use greenroom_actors::requests::{Target, TraceOrigin, TraceParent};
 use greenroom_actors::visibility::Visibility;
 use serde_json::Value;
@@ -15,15 +14,12 @@ use super::feed::Feed;
 use crate::api::ApiError;
 use crate::api::catalogue::RouteName;
 use crate::api::faces::mcp::{
-    CallParams, Given, McpServer, Refusal, Request, Run, Tokens, Tool, failed, mismatch,
+    CallParams, Given, McpServer, Refusal, Request, Run, Tokens, Tool, failed, mismatch, shown,
 };
 use crate::auth::User;
 use crate::web::call::Call;
 use crate::web::peer::{WATCH_INTERVAL, Watch};
 use crate::web::trace;
-
-/// Most bytes of the name of an unknown tool in its refusal.
-const NAME_BYTES_SHOWN: usize = 128;
 
 /// One request of a client.
 pub(super) struct Session {
@@ -54,10 +50,7 @@ impl Session {
             Some(Tool::Agent(agent)) => self.call_agent(&agent, params).await,
             Some(Tool::Registered(tool)) => self.call_registered(&tool, params, feed).await,
             // the same for what the caller may not use
-            None => {
-                let name = shortened(&params.name, NAME_BYTES_SHOWN);
-                Err(self.request.invalid(format!("unknown tool: {name}")))
-            }
+            None => Err(self.request.invalid(format!("unknown tool: {}", shown(&params.name)))),
         }
     }
 
