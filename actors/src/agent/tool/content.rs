@@ -36,12 +36,12 @@ impl Content {
 
     /// Creates a picture from its bytes.
     pub fn image(mime_type: impl Into<String>, bytes: impl AsRef<[u8]>) -> Self {
-        Self::data("image", mime_type.into(), bytes.as_ref())
+        Self::data("image", &mime_type.into(), bytes.as_ref())
     }
 
     /// Creates a sound from its bytes.
     pub fn audio(mime_type: impl Into<String>, bytes: impl AsRef<[u8]>) -> Self {
-        Self::data("audio", mime_type.into(), bytes.as_ref())
+        Self::data("audio", &mime_type.into(), bytes.as_ref())
     }
 
     /// Creates a resource that is a text.
@@ -71,7 +71,7 @@ impl Content {
         Self(json!({ "type": "resource_link", "uri": uri.into(), "name": name.into() }))
     }
 
-    fn data(kind: &str, mime_type: String, bytes: &[u8]) -> Self {
+    fn data(kind: &str, mime_type: &str, bytes: &[u8]) -> Self {
         Self(json!({ "type": kind, "data": STANDARD.encode(bytes), "mimeType": mime_type }))
     }
 

@@ -203,7 +203,7 @@ mod tests {
             call_of(at(None), "trip", json!({ "a": 2, "b": [{ "c": null, "d": "x" }] })),
             call_of(at(None), "trip", json!({ "a": 1 })),
             call_of(at(Some("")), "trip", arguments.clone()),
-            call_of(at(Some("ops")), "trip", arguments.clone()),
+            call_of(at(Some("ops")), "trip", arguments),
         ] {
             assert_eq!(at(None).read_state(&other, &state, NOW), None);
         }

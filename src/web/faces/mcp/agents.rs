@@ -102,7 +102,8 @@ impl Session {
         }
     }
 
-    async fn answer_call(&self, id: &str, data: Value) -> Result<(), ApiError> {
+    /// Answers what a call asks.
+    pub(super) async fn answer_call(&self, id: &str, data: Value) -> Result<(), ApiError> {
         let (runtime, caller) = (&self.call.runtime, &self.call.caller);
         let ask = inbox::find(runtime, id, caller).await?;
         let AskSubject::Call(of) = &ask.subject else {

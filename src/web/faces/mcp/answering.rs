@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use greenroom_actors::domain::fact::Suspension;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::ports::store::{ASK_PREFIX, AskState, Status};
+use greenroom_actors::ports::store::{ASK_PREFIX, Ask, AskState, AskSubject, AskedCall, Status};
 use greenroom_actors::requests::{AskAccess, AskDetail, ExecutionOutcome, ResumeExecution, Target};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
@@ -51,7 +51,7 @@ impl Session {
                 &question,
             );
         }
-        let tool = self.resume_tool(run);
+        let tool = self.resume_tool(run, asked.as_ref());
         let advice = tool.as_deref().map_or(Advice::Inbox, Advice::Ask);
         Ok(suspended(run, waiting, asked.as_ref(), advice))
     }
@@ -88,7 +88,10 @@ impl Session {
     }
 
     /// Returns the tool that answers what an execution waits for, if the face offers it.
-    fn resume_tool(&self, run: &Run) -> Option<String> {
+    fn resume_tool(&self, run: &Run, asked: Option<&Asked>) -> Option<String> {
+        if asked.is_some_and(|asked| matches!(asked.detail.ask.subject, AskSubject::Call(_))) {
+            return None;
+        }
         let name = resume_name(&run.workflow);
         let tool = self.server.offer.find(&self.call.runtime.registry(), &name)?;
         (matches!(tool, Tool::Resume(_)) && self.may_use(&tool)).then_some(name)
@@ -129,39 +132,53 @@ impl Session {
         run: &Run,
         waiting: &[Suspension],
     ) -> Vec<(String, Question)> {
-        let mut questions = Vec::new();
-        for suspension in waiting.iter().take(ASKS_MAX) {
-            let Some(asked) = self.asked_by(run, suspension).await else { continue };
-            let question = self.shown(&asked.detail).filter(|_| asked.may_answer);
-            questions.extend(question.map(|it| (asked.detail.ask.id.to_string(), it)));
-        }
-        questions
+        let asks = self.all_asked(run, waiting).await.into_iter();
+        let question = |asked: Asked| {
+            let question = self.shown(&asked.detail).filter(|_| asked.may_answer)?;
+            Some((asked.detail.ask.id.to_string(), question))
+        };
+        asks.filter_map(question).collect()
     }
 
     /// Returns the first ask that the caller may answer, else the first one.
     async fn asked(&self, run: &Run, waiting: &[Suspension]) -> Option<Asked> {
-        let mut first = None;
-        for suspension in waiting.iter().take(ASKS_MAX) {
-            match self.asked_by(run, suspension).await {
-                Some(asked) if asked.may_answer => return Some(asked),
-                Some(asked) => drop(first.get_or_insert(asked)),
-                None => {}
-            }
-        }
-        first
+        let mut all = self.all_asked(run, waiting).await;
+        let first = all.iter().position(|asked| asked.may_answer).unwrap_or_default();
+        (first < all.len()).then(|| all.swap_remove(first))
     }
 
-    /// Returns the ask of a suspension that the caller sees.
-    async fn asked_by(&self, run: &Run, suspension: &Suspension) -> Option<Asked> {
+    /// Returns the open asks of an execution that the caller sees: of steps, and of calls that agents
+    /// of steps want to make.
+    async fn all_asked(&self, run: &Run, waiting: &[Suspension]) -> Vec<Asked> {
         let (runtime, caller) = (&self.call.runtime, &self.call.caller);
-        let id = format!("{ASK_PREFIX}{}", suspension.id.as_ref()?);
-        let ask = inbox::find(runtime, &id, caller).await.ok()?;
-        let answerer = Some(caller.answerer(None));
-        let access = AskAccess { answerer, ..AskAccess::default() };
-        let may_resume = self.may(RouteName::ResumeExecution, run);
-        let may_answer = may_resume && access.check_asked(&ask).is_ok();
-        let detail = inbox::describe(runtime, ask).await.ok()?;
-        Some(Asked { detail, may_answer })
+        let ids = waiting.iter().take(ASKS_MAX).flat_map(ask_ids).take(ASKS_MAX);
+        let mut all = Vec::new();
+        for id in ids {
+            let Ok(ask) = inbox::find(runtime, &id, caller).await else { continue };
+            if ask.state != AskState::Open || !is_of(&ask, run) {
+                continue;
+            }
+            let may_answer = self.may_answer(run, &ask);
+            let Ok(detail) = inbox::describe(runtime, ask).await else { continue };
+            all.push(Asked { detail, may_answer });
+        }
+        all
+    }
+
+    /// Returns true if the caller may answer an ask of the execution, as in the inbox.
+    pub(super) fn may_answer(&self, run: &Run, ask: &Ask) -> bool {
+        let may = match &ask.subject {
+            AskSubject::Step(_) => self.may(RouteName::ResumeExecution, run),
+            AskSubject::Call(of) => self.may_answer_call(of),
+        };
+        let answerer = Some(self.call.caller.answerer(None));
+        may && AskAccess { answerer, ..AskAccess::default() }.check_asked(ask).is_ok()
+    }
+
+    /// Returns true if the caller may answer what a call of an agent asks, by the rules of its route.
+    fn may_answer_call(&self, of: &AskedCall) -> bool {
+        let ids = [(":id", &*of.agent_id), (":generationId", &*of.generation_id)];
+        self.call.check_like(RouteName::CancelGeneration, &ids).is_ok()
     }
 
     /// Takes the answer to a question, which came back with its state.
@@ -188,10 +205,53 @@ impl Session {
             }
             Some(Response::Accepted(content)) => {
                 let data = self.answer_from(&ask.id, content).await;
-                self.resume(&run, Some(&ask.id), data, feed).await
+                match inbox::find(&self.call.runtime, &ask.id, &self.call.caller).await {
+                    Ok(found) if matches!(found.subject, AskSubject::Call(_)) => {
+                        self.answer_step_call(&run, &ask.id, data).await
+                    }
+                    Ok(_) | Err(_) => self.resume(&run, Some(&ask.id), data, feed).await,
+                }
             }
             Some(Response::Declined) => self.decline(&run).await,
             None => self.stand(&run, None).await,
+        }
+    }
+
+    /// Answers what a call of an agent in a step asks, and waits for what becomes of the execution.
+    async fn answer_step_call(&self, run: &Run, ask: &str, data: Value) -> Outcome {
+        let (runtime, target) = (&self.call.runtime, self.target(run));
+        let before = match executions::describe(runtime, &target).await {
+            Ok(state) => state.last_seq,
+            Err(refusal) => return self.refuse(&refusal),
+        };
+        match self.answer_call(ask, data).await {
+            Ok(()) => {}
+            Err(refusal @ ApiError::Ask(AskRefusal::InvalidData(_) | AskRefusal::Refused(_))) => {
+                return self.stand(run, Some(&refusal.to_string())).await;
+            }
+            // a lost race: what is true now
+            Err(ApiError::Ask(
+                AskRefusal::Answered { .. }
+                | AskRefusal::Expired { .. }
+                | AskRefusal::Withdrawn { .. },
+            )) => return self.stand(run, None).await,
+            Err(refusal) => return self.refuse(&refusal),
+        }
+        let continued = async {
+            let state = executions::describe(runtime, &target).await;
+            let is_open = match &state {
+                Ok(state) => !self.all_asked(run, &state.suspensions).await.is_empty(),
+                Err(_) => true,
+            };
+            // the step continues once all of its asks are answered
+            if !is_open {
+                let moved = runtime.state_when(&target, |state| state.last_seq > before);
+                let _ = timeout(PAGE_WAIT, moved).await;
+            }
+        };
+        match self.unless_gone(continued).await {
+            Some(()) => self.stand(run, None).await,
+            None => self.unheard(),
         }
     }
 
@@ -211,7 +271,8 @@ impl Session {
         match executions::describe(&self.call.runtime, &target).await {
             Ok(state) => match Standing::of_state(&state) {
                 Standing::Suspended(waiting) => {
-                    let (asked, tool) = (self.asked(run, &waiting).await, self.resume_tool(run));
+                    let asked = self.asked(run, &waiting).await;
+                    let tool = self.resume_tool(run, asked.as_ref());
                     let advice = Advice::Declined(tool.as_deref());
                     Ok(suspended(run, &waiting, asked.as_ref(), advice))
                 }
@@ -309,4 +370,22 @@ impl Session {
             None => self.unheard(),
         }
     }
+}
+
+/// Returns the ids of the asks of a suspension: its own, and those of calls, which an agent has.
+fn ask_ids(suspension: &Suspension) -> Vec<String> {
+    let own = suspension.id.iter().map(|id| format!("{ASK_PREFIX}{id}"));
+    let payload = suspension.payload.as_deref().and_then(|payload| payload.get("asks"));
+    let calls = payload.and_then(Value::as_array).into_iter().flatten();
+    let calls = calls.filter_map(|ask| Some(ask.get("askId")?.as_str()?.to_owned()));
+    own.chain(calls).collect()
+}
+
+/// Returns true if the ask is one of the execution.
+pub(super) fn is_of(ask: &Ask, run: &Run) -> bool {
+    let step = match &ask.subject {
+        AskSubject::Step(step) => Some(step),
+        AskSubject::Call(call) => call.step.as_ref(),
+    };
+    step.is_some_and(|step| step.execution_id == run.execution)
 }

@@ -5,6 +5,7 @@ use greenroom_actors::requests::{AnswerAsk, AskAccess, ExecutionState};
 use serde_json::json;
 
 use super::Outcome;
+use super::answering::is_of;
 use super::session::Session;
 use crate::api::catalogue::RouteName;
 use crate::api::error::AskRefusal;
@@ -80,9 +81,12 @@ impl Session {
             return Err(unknown());
         }
         let ask = inbox::find(runtime, key, caller).await?;
-        match &ask.subject {
-            AskSubject::Step(step) if step.execution_id == run.execution => {}
-            AskSubject::Step(_) | AskSubject::Call(_) => return Err(unknown()),
+        let is_refused = match &ask.subject {
+            AskSubject::Step(_) => false,
+            AskSubject::Call(_) => !self.may_answer(run, &ask),
+        };
+        if is_refused || !is_of(&ask, run) {
+            return Err(unknown());
         }
         let response = responses.of(key).map_err(ApiError::InvalidBody)?;
         let Some(Response::Accepted(content)) = response else { return Ok(()) };
