@@ -129,3 +129,36 @@ fn offered<T: Into<String>>(ids: impl IntoIterator<Item = T>) -> Offered {
     let ids: Vec<String> = ids.into_iter().map(Into::into).collect();
     if ids.iter().any(|id| id == ALL) { Offered::All } else { Offered::Only(ids) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Greenroom;
+
+    #[test]
+    fn what_is_wrong_with_a_face_is_refused_before_the_start() {
+        let tools = |names: &[&str]| McpFace::new().tools(names.iter().copied());
+        let refused = |server: Greenroom| server.checked().err().unwrap().to_string();
+        let rows = [
+            (McpFace::new(), "face without a name: offers nothing"),
+            (tools(&["nowhere"]), "tools: tool nowhere is not configured"),
+            (McpFace::new().workflows(["w"]), "workflows: workflow w is not configured"),
+            (McpFace::new().agents(["*"]).name("a b"), "face a b: name: must be 1 to 64 letters"),
+            (McpFace::new().agents(["*"]).url("here"), "face without a name: url: "),
+        ];
+        for (face, problem) in rows {
+            let said = refused(Greenroom::new().face(face));
+            assert!(said.contains(problem), "{said}");
+        }
+        let all = || McpFace::new().workflows(["*"]);
+        let twins = refused(Greenroom::new().face(all()).face(all()));
+        assert!(
+            twins.contains("face without a name: there is another one of this name"),
+            "{twins}"
+        );
+        let many = (0..33)
+            .fold(Greenroom::new(), |server, number| server.face(all().name(format!("n{number}"))));
+        assert!(refused(many).contains("face n32: there are more than 32 faces"));
+        assert!(Greenroom::new().face(all()).face(all().name("ops")).checked().is_ok());
+    }
+}
