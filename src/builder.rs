@@ -18,6 +18,7 @@
 //! | `[tools.*]` | [`Tool`] |
 //! | `[mcp.*]` | [`McpServer`] |
 //! | `[[routes]]` | [`Route`] |
+//! | `[[faces.mcp]]` | [`McpFace`] |
 //! | `retention` | [`Workflow::retention`], [`Workflow::keep_forever`] |
 //!
 //! ```
@@ -42,6 +43,7 @@ mod body;
 mod closure;
 mod code;
 mod compensation;
+mod face;
 mod mcp;
 mod policy;
 mod route;
@@ -65,6 +67,7 @@ pub use self::agent::Agent;
 pub use self::body::{Command, Http, command, http, map, run, tool};
 pub use self::closure::{Computation, Computed, Condition, PointInTime, Scope, Written};
 pub use self::compensation::Compensation;
+pub use self::face::McpFace;
 pub use self::mcp::McpServer;
 pub use self::policy::{Retry, Suspend};
 pub use self::route::{Route, RouteAnswer};

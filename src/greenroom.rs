@@ -22,7 +22,7 @@ use greenroom_actors::runtime::BULK_WORKFLOW;
 
 use crate::app::{Application, Parts, Registered, StopsOn, checks, run, runs_in_system};
 use crate::auth::{AuthProvider, Providers};
-use crate::builder::Workflow;
+use crate::builder::{McpFace, Workflow};
 #[cfg(feature = "testing")]
 use crate::config::workflow_tests::WorkflowTest;
 use crate::config::workflows::warnings;
@@ -247,6 +247,26 @@ impl Greenroom {
     #[must_use]
     pub fn routes(mut self, add: impl FnOnce(&mut Routes)) -> Self {
         add(&mut self.routes);
+        self
+    }
+
+    /// Opens a door for clients of MCP beside those of the configuration.
+    ///
+    /// ```
+    /// use greenroom::Greenroom;
+    /// use greenroom::builder::{McpFace, Step, Workflow};
+    /// use serde_json::json;
+    ///
+    /// let server = Greenroom::new()
+    ///     .workflow(Workflow::new("trip").step(Step::map("plan", json!({ "days": "input.days" }))))
+    ///     .face(McpFace::new().workflows(["trip"]).resources());
+    /// # drop(server);
+    /// ```
+    #[must_use]
+    pub fn face(mut self, face: McpFace) -> Self {
+        let (settings, problems) = face.into_settings();
+        self.problems.extend(problems);
+        self.problems.extend(self.config.add_face(settings));
         self
     }
 

@@ -36,5 +36,7 @@ pub use greenroom_actors::requests::{
     StartExecution, StepState, StepStatus, Subscription, Suspended, Target, TraceOrigin,
     TraceParent, Unavailable,
 };
-pub use greenroom_actors::runtime::{CallTool, CallToolError, EventPage, Readiness, Runtime};
+pub use greenroom_actors::runtime::{
+    AskedBefore, CallTool, CallToolError, EventPage, Readiness, Runtime,
+};
 pub use greenroom_actors::visibility::Visibility;

@@ -39,7 +39,7 @@ use std::time::Duration;
 
 use actix::Addr;
 use futures_util::future::join_all;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::agent::generation::GenerationDeps;
@@ -79,7 +79,7 @@ pub use events::EventPage;
 pub use outcomes::{Durations, OUTCOMES_COUNTED_MAX, Outcomes, OutcomesRequest, Part, Tally};
 pub use replay::{ReplayDefinition, ReplayExecution};
 pub use stats::RuntimeStats;
-pub use tools::{CallTool, CallToolError};
+pub use tools::{AskedBefore, CallTool, CallToolError};
 pub use traces::{TracePage, TraceSummary, TraceView};
 pub use versions::{VERSIONS_COUNTED_MAX, Version, Versions};
 
@@ -164,6 +164,11 @@ impl Runtime {
     /// [`Runtime::exchange`] may replace it.
     pub fn registry(&self) -> Arc<Registry> {
         self.shared.registry()
+    }
+
+    /// Returns what changes each time the registry was replaced.
+    pub fn watch_registry(&self) -> watch::Receiver<()> {
+        self.shared.current.watch()
     }
 
     /// Returns a registered workflow, or that of bulk operations.

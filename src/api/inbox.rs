@@ -21,7 +21,7 @@ pub use self::changes::{Change, answer, assign, claim, release, revision_of};
 pub use self::form_answer::{
     Arguments, AskForm, DATA, DECISION, Mistake, REASON, ValueForm, choice_text, control_of,
 };
-pub use self::links::{Link, Links, answer_with_link, follow_link, make_link};
+pub use self::links::{Link, Links, answer_with_link, follow_link, make_link, page_for};
 pub use self::query::{AskQuery, Watch};
 
 /// A page of asks, the cursor of the next one, and whether asks are missing.

@@ -8,7 +8,7 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::TraceOrigin;
 use greenroom_actors::runtime::{CallTool, CallToolError};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::api::caller::Caller;
 use crate::api::error::{ApiError, UnknownName};
@@ -53,6 +53,26 @@ pub async fn execute(runtime: &Runtime, call: CallTool) -> Result<DirectCall, Ap
     Ok(DirectCall { result, took_ms, ended_at })
 }
 
+/// Checks the arguments of a call and who makes it, without making it. Returns the arguments.
+pub async fn check(runtime: &Runtime, call: CallTool) -> Result<Value, ApiError> {
+    runtime.check_tool_call(call).await.map_err(refusal_of)
+}
+
+/// Returns the direct call of a tool by the caller.
+pub fn call_of(tool: &ToolDefinition, input: Value, caller: &Caller) -> CallTool {
+    let mut context = Map::new();
+    caller.sign(&mut context);
+    CallTool {
+        name: tool.spec.name.clone(),
+        input,
+        user_id: caller.user_id(None),
+        answerer: Some(caller.answerer(None)),
+        context,
+        trace: TraceOrigin::New,
+        after: None,
+    }
+}
+
 /// Reads the call of a tool, for [`execute`].
 pub fn read_call(
     tool: &ToolDefinition,
@@ -70,15 +90,19 @@ pub fn read_call(
     let user_id = caller.user_id(named);
     caller.sign(&mut context);
     let name = tool.spec.name.clone();
-    Ok(CallTool { name, input, user_id, answerer, context, trace: TraceOrigin::New })
+    Ok(CallTool { name, input, user_id, answerer, context, trace: TraceOrigin::New, after: None })
 }
 
-fn refusal_of(error: CallToolError) -> ApiError {
+/// Returns the refusal for a call that failed.
+pub fn refusal_of(error: CallToolError) -> ApiError {
     match error {
         CallToolError::UnknownTool(name) => ApiError::ToolNotFound(name.into()),
         CallToolError::InvalidInput(detail) => ApiError::ToolInputInvalid(detail),
         CallToolError::NotApproved { name, to } => ApiError::ApprovalNeeded { tool: name, to },
-        CallToolError::Failed(message) => ApiError::ToolFailed(message),
+        CallToolError::InvalidAnswer(detail) => ApiError::ToolFailed(detail),
+        CallToolError::Waits { .. } | CallToolError::Failed(_) => {
+            ApiError::ToolFailed(error.to_string())
+        }
         CallToolError::Unavailable(cause) => cause.into(),
     }
 }

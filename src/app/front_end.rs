@@ -26,9 +26,16 @@ pub(super) fn prepare(config: &Config) -> Result<WebConfig, ConfigProblem> {
 fn mcp_servers(config: &Config) -> Result<Vec<Arc<McpServer>>, ConfigProblem> {
     let server = |face: &McpFace| {
         let key = face.key(|name| std::env::var(name).ok())?;
-        let McpFace { name, workflows, agents, has_resources, url, task_after, .. } = face.clone();
-        let (offer, protection) = (Offer { workflows, agents }, protection(config, url));
-        Ok(Arc::new(McpServer { name, offer, has_resources, task_after, protection, key }))
+        let McpFace { name, workflows, agents, tools, .. } = face.clone();
+        Ok(Arc::new(McpServer {
+            name,
+            offer: Offer { workflows, agents, tools },
+            has_resources: face.has_resources,
+            task_after: face.task_after,
+            subscriptions_max: face.subscriptions_max,
+            protection: protection(config, face.url.clone()),
+            key,
+        }))
     };
     config.faces.mcp.iter().map(server).collect()
 }

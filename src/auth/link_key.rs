@@ -6,7 +6,7 @@ use std::time::Duration;
 use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
 
-use super::signed_text::{key_of, opened, signed};
+use super::signed_text::{TEXT_BYTES_MAX, key_of, opened, signed};
 
 /// Longest time that a link is good for.
 pub const LINK_TTL_MAX: Duration = Duration::from_secs(90 * 24 * 60 * 60);
@@ -37,7 +37,7 @@ impl LinkKey {
 
     /// Returns the payload of a token; `None` if it was not signed with this key.
     pub fn open(&self, token: &str) -> Option<Vec<u8>> {
-        opened(token, |payload| self.signing(payload))
+        opened(token, TEXT_BYTES_MAX, |payload| self.signing(payload))
     }
 
     fn signing(&self, payload: &str) -> Hmac<Sha256> {
@@ -51,7 +51,6 @@ mod tests {
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
     use super::*;
-    use crate::auth::signed_text::TEXT_BYTES_MAX;
 
     const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
 

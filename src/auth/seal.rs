@@ -9,6 +9,9 @@ use sha2::Sha256;
 
 use super::signed_text::{SECRET_BYTES_MIN, key_of, opened, signed};
 
+/// Longest sealed text: clients send it with each answer.
+const SEALED_BYTES_MAX: usize = 32 * 1024;
+
 /// Bytes of a mark: enough that none can be guessed.
 const MARK_BYTES: usize = 16;
 
@@ -39,14 +42,16 @@ impl SealKey {
         Self::new(&secret)
     }
 
-    /// Returns the payload with its seal, in characters that need no escape anywhere.
-    pub fn seal(&self, payload: &[u8]) -> String {
-        signed(payload, |payload| self.over(PAYLOADS, &[payload]))
+    /// Returns the payload with its seal, in characters that need no escape anywhere; `None` if it is
+    /// too long.
+    pub fn seal(&self, payload: &[u8]) -> Option<String> {
+        let sealed = signed(payload, |payload| self.over(PAYLOADS, &[payload]));
+        Some(sealed).filter(|sealed| sealed.len() <= SEALED_BYTES_MAX)
     }
 
     /// Returns the payload of a sealed text; `None` if this key has not sealed it.
     pub fn open(&self, sealed: &str) -> Option<Vec<u8>> {
-        opened(sealed, |payload| self.over(PAYLOADS, &[payload]))
+        opened(sealed, SEALED_BYTES_MAX, |payload| self.over(PAYLOADS, &[payload]))
     }
 
     /// Returns a mark for a list of texts, which others cannot guess.
@@ -75,14 +80,13 @@ impl SealKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::signed_text::TEXT_BYTES_MAX;
 
     const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
 
     #[test]
     fn a_sealed_text_has_what_was_sealed() {
         let key = SealKey::new(SECRET).unwrap();
-        let sealed = key.seal("zoë?".as_bytes());
+        let sealed = key.seal("zoë?".as_bytes()).unwrap();
         assert_eq!(key.open(&sealed).as_deref(), Some("zoë?".as_bytes()));
         assert!(sealed.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)));
     }
@@ -90,7 +94,7 @@ mod tests {
     #[test]
     fn texts_that_were_not_sealed_here_are_refused() {
         let key = SealKey::new(SECRET).unwrap();
-        let good = key.seal(b"payload");
+        let good = key.seal(b"payload").unwrap();
         let (payload, seal) = good.split_once('.').unwrap();
         let bad = [
             String::new(),
@@ -100,12 +104,22 @@ mod tests {
             format!("{payload}.{}", &seal[1..]),
             format!("{payload}.{}", key.mark(&[payload])),
             format!("{}.{seal}", URL_SAFE_NO_PAD.encode("payloads")),
-            SealKey::random().unwrap().seal(b"payload"),
-            key.seal(&[0; TEXT_BYTES_MAX]),
+            SealKey::random().unwrap().seal(b"payload").unwrap(),
+            format!("{good}{}", "A".repeat(SEALED_BYTES_MAX)),
         ];
         for bad in bad {
             assert_eq!(key.open(&bad), None, "{bad:?} was accepted");
         }
+    }
+
+    #[test]
+    fn what_is_sealed_can_be_opened_as_long_as_it_may_be() {
+        let key = SealKey::new(SECRET).unwrap();
+        // 43 characters of the seal and a dot
+        let longest = vec![0; (SEALED_BYTES_MAX - 44) / 4 * 3];
+        let sealed = key.seal(&longest).unwrap();
+        assert_eq!(key.open(&sealed), Some(longest));
+        assert_eq!(key.seal(&[0; SEALED_BYTES_MAX / 4 * 3]), None);
     }
 
     #[test]
@@ -117,7 +131,7 @@ mod tests {
         {
             assert!(!key.knows(&mark, others), "{others:?}");
         }
-        for bad in ["", "x", &mark[1..], &format!("{mark}AAAA"), &key.seal(b"run")] {
+        for bad in ["", "x", &mark[1..], &format!("{mark}AAAA"), &key.seal(b"run").unwrap()] {
             assert!(!key.knows(bad, &["run", "ann"]), "{bad}");
         }
         assert!(!SealKey::random().unwrap().knows(&mark, &["run", "ann"]));

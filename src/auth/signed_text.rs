@@ -8,7 +8,7 @@ use sha2::Sha256;
 /// Least bytes of a secret, as of those that sign tokens of the API.
 pub(super) const SECRET_BYTES_MIN: usize = 32;
 
-/// Longest text: what is signed has a few hundred bytes.
+/// Longest text of those whose payload has a few hundred bytes.
 pub(super) const TEXT_BYTES_MAX: usize = 2048;
 
 /// Creates a key from a secret. The error completes a sentence about the secret.
@@ -28,9 +28,14 @@ pub(super) fn signed(payload: &[u8], signing: impl FnOnce(&str) -> Hmac<Sha256>)
     format!("{payload}.{signature}")
 }
 
-/// Returns the payload of a text; `None` if its signature is not the one that `signing` makes.
-pub(super) fn opened(text: &str, signing: impl FnOnce(&str) -> Hmac<Sha256>) -> Option<Vec<u8>> {
-    let text = Some(text).filter(|text| text.len() <= TEXT_BYTES_MAX)?;
+/// Returns the payload of a text of at most `bytes_max` bytes; `None` if its signature is not the one
+/// that `signing` makes.
+pub(super) fn opened(
+    text: &str,
+    bytes_max: usize,
+    signing: impl FnOnce(&str) -> Hmac<Sha256>,
+) -> Option<Vec<u8>> {
+    let text = Some(text).filter(|text| text.len() <= bytes_max)?;
     let (payload, signature) = text.split_once('.')?;
     let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
     // in constant time

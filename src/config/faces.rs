@@ -10,6 +10,7 @@ use super::section::Section;
 use crate::faces::{Offered, OpenAiFace};
 
 pub use self::mcp::McpFace;
+pub(crate) use self::mcp::{FACE_NAME_CHARS_MAX, face_text, is_face_name};
 
 /// Value in place of a list of names.
 const ALL: &str = "*";

@@ -1,7 +1,12 @@
 //! The face for clients of MCP: its own clients in Node.js, access, tasks, and what clients keep.
 
 mod access;
+mod conformance;
+pub(crate) mod fixtures;
+mod listening;
+mod pages;
 mod tasks;
+mod tools;
 
 use std::process::Command;
 
@@ -51,10 +56,24 @@ impl Site {
         params: &Value,
         abilities: &Value,
     ) -> Reply {
+        self.send("/mcp", more, (method, params, abilities))
+    }
+
+    /// Sends a request to another face.
+    fn ask_at(&self, path: &str, method: &str, params: &Value, abilities: &Value) -> Value {
+        self.send(path, &[], (method, params, abilities)).json()
+    }
+
+    fn send(
+        &self,
+        path: &str,
+        more: &[(&str, &str)],
+        (method, params, abilities): (&str, &Value, &Value),
+    ) -> Reply {
         let (headers, body) = modern(method, params, abilities);
         let mut headers: Vec<_> = headers.iter().map(|(name, value)| (*name, &**value)).collect();
         headers.extend_from_slice(more);
-        self.server.send("POST", "/mcp", &headers, Some(body.as_bytes()))
+        self.server.send("POST", path, &headers, Some(body.as_bytes()))
     }
 
     /// Calls a tool and returns its result.
@@ -82,7 +101,7 @@ fn modern(
     {
         params["_meta"][format!("io.modelcontextprotocol/{key}")] = value;
     }
-    let name = ["name", "taskId"].iter().find_map(|key| params[*key].as_str());
+    let name = ["name", "taskId", "uri"].iter().find_map(|key| params[*key].as_str());
     let mut headers = vec![
         ("content-type", "application/json".to_owned()),
         ("accept", "application/json, text/event-stream".to_owned()),
@@ -107,9 +126,11 @@ fn question(result: &Value) -> (String, String) {
     (key, result["requestState"].as_str().unwrap().to_owned())
 }
 
-fn answer_to(name: &str, (key, state): &(String, String), content: &Value) -> Value {
+/// Returns the repetition of a call with the answer to its question.
+fn answer_to(call: (&str, &Value), (key, state): &(String, String), content: &Value) -> Value {
+    let (name, arguments) = call;
     json!({
-        "name": name, "arguments": {}, "requestState": state,
+        "name": name, "arguments": arguments, "requestState": state,
         "inputResponses": { key: { "action": "accept", "content": content } },
     })
 }
@@ -185,10 +206,11 @@ fn foreign_pages_are_refused() {
 #[test]
 fn a_question_outlives_the_server_and_has_one_answer() {
     let site = Site::with(Home::on(Store::Sqlite, CONFIG));
-    let asked = question(&site.call("workflow_expense", &json!({ "amount": 5 }), &forms()));
+    let call = ("workflow_expense", &json!({ "amount": 5 }));
+    let asked = question(&site.call(call.0, call.1, &forms()));
     let site = site.killed();
-    let yes = answer_to("workflow_expense", &asked, &json!({ "approved": true }));
-    let no = answer_to("workflow_expense", &asked, &json!({ "approved": false }));
+    let yes = answer_to(call, &asked, &json!({ "approved": true }));
+    let no = answer_to(call, &asked, &json!({ "approved": false }));
     let first = site.ask("tools/call", &yes, &forms());
     assert_eq!(first["result"]["structuredContent"]["approved"], true, "{first}");
     // a lost race: what is true now
@@ -197,26 +219,63 @@ fn a_question_outlives_the_server_and_has_one_answer() {
 }
 
 #[test]
-fn states_that_were_not_made_here_are_refused() {
+fn states_that_were_not_made_for_the_same_call_are_refused() {
     let site = Site::start();
-    let (key, state) = question(&site.call("workflow_expense", &json!({ "amount": 5 }), &forms()));
-    let refused = |name: &str, state: &str| {
+    let arguments = json!({ "amount": 5, "for": { "a": 1, "b": 2 } });
+    let (key, state) = question(&site.call("workflow_expense", &arguments, &forms()));
+    let refused = |call: (&str, &Value), state: &str| {
         let asked = (key.clone(), state.to_owned());
-        let params = answer_to(name, &asked, &json!({ "approved": true }));
+        let params = answer_to(call, &asked, &json!({ "approved": true }));
         site.ask("tools/call", &params, &forms())["error"]["code"].clone()
     };
-    for (name, state) in [
-        ("workflow_expense", ""),
-        ("workflow_expense", "e30.e30"),
-        ("workflow_expense", &state[1..]),
-        ("workflow_greet", &state),
+    for (name, arguments, state) in [
+        ("workflow_expense", &arguments, ""),
+        ("workflow_expense", &arguments, "e30.e30"),
+        ("workflow_expense", &arguments, &state[1..]),
+        ("workflow_greet", &arguments, &state),
+        ("workflow_expense", &json!({}), &state),
+        ("workflow_expense", &json!({ "amount": 500 }), &state),
     ] {
-        assert_eq!(refused(name, state), -32602, "{name} {state}");
+        assert_eq!(refused((name, arguments), state), -32602, "{name} {arguments} {state}");
     }
-    // without the answer it is asked again
-    let again = json!({ "name": "workflow_expense", "arguments": {}, "requestState": state });
+    // without the answer it is asked again, in whatever order the arguments are repeated
+    let reordered = json!({ "for": { "b": 2, "a": 1 }, "amount": 5 });
+    let again =
+        json!({ "name": "workflow_expense", "arguments": reordered, "requestState": state });
     let again = site.ask("tools/call", &again, &forms());
     assert_eq!(question(&again["result"]).0, key);
+}
+
+#[test]
+fn what_clients_keep_of_one_face_is_nothing_to_another() {
+    let twin =
+        "[[faces.mcp]]\nname = \"twin\"\nworkflows = \"*\"\nsecret = \"secret:TEST_MCP_KEY\"\n";
+    let site = Site::with(Home::new(&format!("{twin}{CONFIG}")));
+    let call = ("workflow_expense", &json!({ "amount": 5 }));
+    let asked = question(&site.call(call.0, call.1, &forms()));
+    let answer = answer_to(call, &asked, &json!({ "approved": true }));
+    let refused = site.ask_at("/mcp/twin/mcp", "tools/call", &answer, &forms());
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    let tasks = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let task = site.call(call.0, call.1, &tasks)["taskId"].clone();
+    let refused = site.ask_at("/mcp/twin/mcp", "tasks/get", &json!({ "taskId": task }), &tasks);
+    assert_eq!(refused["error"]["message"], "Invalid params: unknown task");
+    assert_eq!(site.ask("tools/call", &answer, &forms())["result"]["resultType"], "complete");
+}
+
+#[test]
+fn what_is_unknown_is_repeated_shortened() {
+    let site = Site::start();
+    let name = "x".repeat(1000);
+    let refused = site.ask("tools/call", &json!({ "name": name, "arguments": {} }), &forms());
+    let expected = format!("Invalid params: unknown tool: {}", &name[..128]);
+    assert_eq!(refused["error"]["message"], expected);
+    let refused = site.ask(&name, &json!({}), &forms());
+    let expected = format!("Method not found: {}", &name[..128]);
+    assert_eq!(refused["error"]["message"], expected);
+    let refused = site.ask("resources/read", &json!({ "uri": name }), &forms());
+    let expected = format!("Resource not found: {}", &name[..128]);
+    assert_eq!(refused["error"]["message"], expected);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use std::io::Write;
 use std::time::Duration;
 
+use crate::mcp_face::fixtures::{FIXTURES, with_fixtures};
 use greenroom::Greenroom;
 use greenroom::builder::{Block, Retry, Step, Suspend, Workflow};
 use greenroom_actors::agent::{Approval, ToolAsk};
@@ -55,7 +56,11 @@ fn registered(greenroom: Greenroom) -> Greenroom {
         .function("ask", ask)
         .function("panic", |_| async { panic!("a step that panics") })
         .function("abort", abort);
-    workflows().into_iter().fold(with_tools(greenroom), Greenroom::workflow)
+    let greenroom = workflows().into_iter().fold(with_tools(greenroom), Greenroom::workflow);
+    match std::env::var_os(FIXTURES) {
+        Some(_) => with_fixtures(greenroom),
+        None => greenroom,
+    }
 }
 
 /// Registers tools that ask people.

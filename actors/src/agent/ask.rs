@@ -198,12 +198,22 @@ pub struct ToolAsk {
     /// Users and roles that may answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub to: Vec<Assignee>,
+    /// Name of the question for clients of MCP; `None`: its number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
 }
 
 impl ToolAsk {
     /// Asks a question.
     pub fn new(question: impl Into<String>) -> Self {
         Self { question: question.into(), ..Self::default() }
+    }
+
+    /// Sets the name of the question for clients of MCP that call the tool directly. Questions of one
+    /// call have different names.
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
     }
 
     /// Sets the JSON Schema of the answer.

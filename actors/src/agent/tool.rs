@@ -1,5 +1,6 @@
 //! Tools, called by agents and directly by callers.
 
+mod content;
 mod error;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,6 +12,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
+pub use self::content::Content;
 pub use self::error::ToolError;
 
 use crate::agent::ask::{Approval, OnCrash, ToolAsk};

@@ -2,21 +2,28 @@
 
 use std::sync::{Arc, Weak};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::generation::tools::{Invocation, approval_of, check_shape, invoke};
-use crate::agent::tool::{ToolBody, ToolContext, ToolDefinition};
+use crate::agent::ToolAsk;
+use crate::agent::generation::tools::{
+    CANNOT_WAIT, Invocation, ToolReturn, Waiting, approval_of, check_shape, invoke,
+};
+use crate::agent::tool::{Answers, ToolBody, ToolContext, ToolDefinition};
 use crate::domain::assignment::{Answerer, AskRules};
 use crate::domain::message::ToolOutcome;
-use crate::domain::nesting::check_members_depth;
+use crate::domain::nesting::{check_depth, check_members_depth};
 use crate::domain::trace::{EntityType, Trace, TraceOrigin};
 use crate::home::Home;
 use crate::observe::log_record::LogScope;
 use crate::ports::workers::Lane;
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
+
+/// Maximum number of questions of one call.
+const ANSWERS_MAX: usize = 16;
 
 /// A direct call of a tool.
 #[derive(Debug, Clone, Default)]
@@ -29,6 +36,20 @@ pub struct CallTool {
     pub answerer: Option<Answerer>,
     pub context: Map<String, Value>,
     pub trace: TraceOrigin,
+    /// The making before, which has asked something; `None`: the first one.
+    pub after: Option<AskedBefore>,
+}
+
+/// A making of a direct call that has asked something, and the answer. The caller keeps it: nothing
+/// is stored.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AskedBefore {
+    /// Id of the call, from which its idempotency key follows.
+    pub id: String,
+    /// Answers so far, in the order of the questions, the newest last.
+    pub answers: Vec<Value>,
+    /// Schema of the newest answer.
+    pub schema: Option<Value>,
 }
 
 /// Failure of a direct call of a tool.
@@ -42,6 +63,12 @@ pub enum CallToolError {
     /// Others have to approve it: an agent can ask them, its caller is none of them.
     #[error("a call of tool {name} with these arguments needs the approval of {to}")]
     NotApproved { name: String, to: String },
+    /// The place, and the problem there, of the newest answer to the tool's questions.
+    #[error("invalid answer: {0}")]
+    InvalidAnswer(String),
+    /// It asks a person. A call [`after`](CallTool::after) this one answers.
+    #[error("{CANNOT_WAIT}")]
+    Waits { id: String, ask: Box<ToolAsk> },
     /// It failed, panicked, timed out or returned too much.
     #[error("{0}")]
     Failed(String),
@@ -49,37 +76,40 @@ pub enum CallToolError {
     Unavailable(#[from] Unavailable),
 }
 
+/// A call that may be made.
+struct Checked {
+    tool: Arc<ToolDefinition>,
+    arguments: Value,
+    context: Arc<Map<String, Value>>,
+}
+
 impl Runtime {
+    /// Checks the arguments of a call and who makes it, for callers that do by other means what the
+    /// tool does. Returns the arguments.
+    pub async fn check_tool_call(&self, mut call: CallTool) -> Result<Value, CallToolError> {
+        Ok(self.checked(&mut call).await?.arguments)
+    }
+
     /// Calls a tool as an agent would: checked, bounded, and cancelled when the future is dropped.
-    pub async fn call_tool(&self, call: CallTool) -> Result<Value, CallToolError> {
-        let CallTool { name, input, user_id, answerer, context, trace } = call;
+    pub async fn call_tool(&self, mut call: CallTool) -> Result<Value, CallToolError> {
+        let Checked { tool, arguments, context } = self.checked(&mut call).await?;
+        let CallTool { user_id, trace, after, .. } = call;
         let deps = self.generation_deps();
-        let Some(tool) = deps.registry.tools.get(&name).cloned() else {
-            return Err(CallToolError::UnknownTool(name));
-        };
-        let depth_max = self.shared.limits.machine.value_depth_max;
-        check_shape(&input, depth_max).map_err(CallToolError::InvalidInput)?;
-        let lane = Lane::of(&name, user_id.as_deref());
-        let checked =
-            self.shared.evaluations.check_for_request(lane, &tool.arguments, input).await?;
-        let arguments =
-            checked.map_err(|violation| CallToolError::InvalidInput(violation.to_string()))?;
-        check_members_depth(&context, depth_max)
-            .map_err(|too_deep| CallToolError::InvalidInput(format!("context: {too_deep}")))?;
-        let context = Arc::new(context_of(user_id.as_deref(), context));
-        if let Some(answerer) = &answerer {
-            check_approval(&tool, &arguments, &context, answerer)?;
-        }
         let ended = Unavailable::Draining { execution: None };
         if self.shared.is_draining() {
             return Err(ended.into());
         }
-        let id = self.shared.clock.new_id();
+        let (id, answers) = match after {
+            Some(AskedBefore { id, answers, .. }) => (Arc::from(id), answers),
+            None => (self.shared.clock.new_id(), Vec::new()),
+        };
         // Not on the caller's thread, which may belong to the front end.
         let arbiter = self.arbiters.spread(&id).ok_or(Unavailable::ActorLost)?;
         let trace = caller_trace(&id, &tool, trace);
         let scope = scope_of_call(user_id.as_deref(), trace.as_ref());
-        let context = ToolContext { trace, ..direct_context(id, user_id, context) };
+        let answers = Arc::new(Answers::new(answers));
+        let context = direct_context(Arc::clone(&id), user_id, context);
+        let context = ToolContext { trace, answers, ..context };
         let invocation =
             Invocation { arguments, context, depth: 0, is_repeated: false, is_of_step: false };
         let work = invoke(deps, tool, invocation);
@@ -94,13 +124,63 @@ impl Runtime {
                 () = ending.cancelled() => {}
             }
         }));
-        match reply.await.map(|returned| returned.outcome) {
-            Ok(ToolOutcome::Output(output)) => Ok(output),
-            Ok(ToolOutcome::Error(message) | ToolOutcome::Denied(message)) => {
+        let ToolReturn { outcome, waits, .. } = reply.await.map_err(|_| ended)?;
+        match (outcome, waits.map(|waits| *waits)) {
+            (_, Some(Waiting::Input(ask))) => {
+                Err(CallToolError::Waits { id: id.to_string(), ask: Box::new(ask) })
+            }
+            (ToolOutcome::Output(output), _) => Ok(output),
+            (ToolOutcome::Error(message) | ToolOutcome::Denied(message), _) => {
                 Err(CallToolError::Failed(message))
             }
-            Err(_) => Err(ended.into()),
         }
+    }
+
+    /// Takes the arguments and the context of a call that may be made.
+    async fn checked(&self, call: &mut CallTool) -> Result<Checked, CallToolError> {
+        let Some(tool) = self.registry().tools.get(&call.name).cloned() else {
+            return Err(CallToolError::UnknownTool(call.name.clone()));
+        };
+        let (input, context) = (std::mem::take(&mut call.input), std::mem::take(&mut call.context));
+        let depth_max = self.shared.limits.machine.value_depth_max;
+        check_shape(&input, depth_max).map_err(CallToolError::InvalidInput)?;
+        let lane = Lane::of(&call.name, call.user_id.as_deref());
+        let evaluations = &self.shared.evaluations;
+        let checked = evaluations.check_for_request(lane, &tool.arguments, input).await?;
+        let arguments =
+            checked.map_err(|violation| CallToolError::InvalidInput(violation.to_string()))?;
+        self.check_answer(lane, call.after.as_ref()).await?;
+        check_members_depth(&context, depth_max)
+            .map_err(|too_deep| CallToolError::InvalidInput(format!("context: {too_deep}")))?;
+        let context = Arc::new(context_of(call.user_id.as_deref(), context));
+        if let Some(answerer) = &call.answerer {
+            check_approval(&tool, &arguments, &context, answerer)?;
+        }
+        Ok(Checked { tool, arguments, context })
+    }
+
+    /// Checks the newest answer, and that there are not more than of a call of an agent.
+    async fn check_answer(
+        &self,
+        lane: Lane,
+        after: Option<&AskedBefore>,
+    ) -> Result<(), CallToolError> {
+        let Some(AskedBefore { answers, schema, .. }) = after else { return Ok(()) };
+        if answers.len() > ANSWERS_MAX {
+            let why = format!("there are more than {ANSWERS_MAX} answers");
+            return Err(CallToolError::InvalidAnswer(why));
+        }
+        let depth_max = self.shared.limits.machine.value_depth_max;
+        for answer in answers {
+            let checked = check_depth(answer, depth_max);
+            checked.map_err(|too_deep| CallToolError::InvalidAnswer(too_deep.to_string()))?;
+        }
+        let Some((schema, answer)) = schema.as_ref().zip(answers.last()) else { return Ok(()) };
+        let evaluations = &self.shared.evaluations;
+        let compiled = evaluations.compile_for_request(lane, schema.clone()).await?;
+        let schema = compiled.map_err(|why| CallToolError::InvalidAnswer(why.to_string()))?;
+        let checked = evaluations.check_for_request(lane, &schema, answer.clone()).await?;
+        checked.map(drop).map_err(|problem| CallToolError::InvalidAnswer(problem.to_string()))
     }
 }
 
@@ -161,7 +241,7 @@ fn direct_context(
     ToolContext {
         agent_id: None,
         generation_id: None,
-        // This call is not repeated.
+        // the same once a question of the call is answered
         idempotency_key: id.to_string(),
         tool_call_id: id,
         user_id: user_id.map(Arc::from),

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use tokio::sync::watch;
+
 use crate::agent::generation::CompiledAgents;
 use crate::registry::{Missing, Registry};
 
@@ -12,6 +14,8 @@ pub(crate) struct Current {
     now: RwLock<Arc<Configured>>,
     /// Names that executions wait for because the registry lacked them.
     missing: Mutex<BTreeSet<Missing>>,
+    /// Notices of replacements.
+    replaced: watch::Sender<()>,
 }
 
 /// One registry with everything derived from it. Code that looks up several names takes it once.
@@ -27,7 +31,13 @@ impl Current {
     pub(crate) fn new(registry: Registry) -> Self {
         let running = registry.workflows.keys().map(|id| (id.clone(), Arc::default())).collect();
         let now = Configured { registry: Arc::new(registry), compiled: Arc::default(), running };
-        Self { now: RwLock::new(Arc::new(now)), missing: Mutex::default() }
+        let now = RwLock::new(Arc::new(now));
+        Self { now, missing: Mutex::default(), replaced: watch::Sender::new(()) }
+    }
+
+    /// Returns what changes with each replacement.
+    pub(crate) fn watch(&self) -> watch::Receiver<()> {
+        self.replaced.subscribe()
     }
 
     pub(crate) fn now(&self) -> Arc<Configured> {
@@ -50,6 +60,7 @@ impl Current {
             compiled: Arc::default(),
             running,
         });
+        self.replaced.send_replace(());
         Arc::clone(&now)
     }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::FutureExt as _;
-use greenroom_actors::agent::tool::{ToolBody, ToolContext, ToolDefinition};
-use greenroom_actors::agent::{AgentDefinition, Approval};
+use greenroom_actors::agent::tool::{ToolBody, ToolContext, ToolDefinition, ToolError};
+use greenroom_actors::agent::{AgentDefinition, Approval, ToolAsk};
 use greenroom_actors::domain::assignment::Answerer;
 use greenroom_actors::domain::definition::{StepDefinition, WorkflowDefinition};
 use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
@@ -16,7 +16,7 @@ use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use greenroom_actors::ports::store::{ExecutionFilter, GenerationStatus, Generations as _, Status};
 use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::{Target, Unavailable};
-use greenroom_actors::runtime::{CallTool, CallToolError};
+use greenroom_actors::runtime::{AskedBefore, CallTool, CallToolError};
 use greenroom_actors::testkit::{TestClock, World, pass, registry_of, target};
 use greenroom_actors::{Placement, Runtime, RuntimeLimits, RuntimePorts};
 use serde_json::{Map, Value, json};
@@ -33,6 +33,13 @@ fn function_tool(
     name: &str,
     body: impl Fn(Value, ToolContext) -> Value + Send + Sync + 'static,
 ) -> ToolDefinition {
+    function_tool_of(name, move |arguments, context| Ok(body(arguments, context)))
+}
+
+fn function_tool_of(
+    name: &str,
+    body: impl Fn(Value, ToolContext) -> Result<Value, ToolError> + Send + Sync + 'static,
+) -> ToolDefinition {
     let spec = ToolSpec {
         name: name.to_owned(),
         description: String::new(),
@@ -40,7 +47,7 @@ fn function_tool(
     };
     let body: ToolBody = ToolBody::Function(Arc::new(move |arguments, context| {
         let output = body(arguments, context);
-        async { Ok(output) }.boxed()
+        async { output }.boxed()
     }));
     ToolDefinition::new(spec, body).unwrap()
 }
@@ -303,4 +310,47 @@ async fn tools_run_on_the_threads_of_the_runtime() {
     }
     runtime.drain(Duration::ZERO).await;
     runtime.end();
+}
+
+#[actix::test]
+async fn a_direct_call_is_made_again_with_the_answers_to_its_questions() {
+    let mut registry = registry(&ScriptedModel::local([]));
+    let schema = json!({ "type": "integer" });
+    let own = schema.clone();
+    let asks = function_tool_of("asks", move |_, context| {
+        let ask = |question: &str| context.ask(ToolAsk::new(question).schema(own.clone()));
+        let (first, second) = (ask("first?")?, ask("second?")?);
+        Ok(json!([first, second, context.idempotency_key]))
+    });
+    registry.tools.insert("asks".to_owned(), Arc::new(asks));
+    let world = World::launch(registry, RuntimeLimits::default()).await;
+    let asking = |after: Option<AskedBefore>| {
+        let call = CallTool { after, ..call("asks", json!({ "n": 1 })) };
+        world.runtime.call_tool(call)
+    };
+    let waits = |result: Result<Value, CallToolError>| match result {
+        Err(CallToolError::Waits { id, ask }) => (id, ask.question),
+        other => panic!("does not wait: {other:?}"),
+    };
+    let after = |id: &str, answers: &[Value]| {
+        let schema = Some(schema.clone()).filter(|_| !answers.is_empty());
+        Some(AskedBefore { id: id.to_owned(), answers: answers.to_vec(), schema })
+    };
+    let (id, question) = waits(asking(None).await);
+    assert_eq!(question, "first?");
+    assert_eq!(waits(asking(after(&id, &[])).await), (id.clone(), "first?".to_owned()));
+    let wrong = CallToolError::InvalidAnswer(r#""1" is not of type "integer""#.to_owned());
+    assert_eq!(asking(after(&id, &[json!("1")])).await, Err(wrong));
+    assert_eq!(waits(asking(after(&id, &[json!(1)])).await), (id.clone(), "second?".to_owned()));
+    let done = asking(after(&id, &[json!(1), json!(2)])).await;
+    assert_eq!(done, Ok(json!([1, 2, id])));
+    let many = vec![json!(1); 16];
+    assert!(asking(after(&id, &many)).await.is_ok());
+    let more = CallToolError::InvalidAnswer("there are more than 16 answers".to_owned());
+    assert_eq!(asking(after(&id, &[many, vec![json!(1)]].concat())).await, Err(more));
+    // what only checks does not call
+    let checked = world.runtime.check_tool_call(call("asks", json!({ "n": 1 }))).await;
+    assert_eq!(checked, Ok(json!({ "n": 1 })));
+    let refused = world.runtime.check_tool_call(call("asks", json!({}))).await;
+    assert_eq!(refused, Err(CallToolError::InvalidInput("n: missing".to_owned())));
 }

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::changes::Change;
+use crate::api::caller::Caller;
 use crate::api::error::{ApiError, AskRefusal};
 use crate::api::json;
 use crate::api::wire::Iso;
@@ -22,6 +23,9 @@ use crate::auth::{LINK_TTL_MAX, LinkKey};
 
 /// Form of the payload.
 const VERSION: u8 = 1;
+
+/// Time that the page of a caller is good for, in milliseconds.
+const PAGE_MS: u64 = 60 * 60 * 1000;
 
 /// Makes and reads links. Nothing is stored: a link is what its token says.
 #[derive(Debug, Clone)]
@@ -100,6 +104,24 @@ pub async fn make_link(change: Change<'_>, links: Option<&Links>) -> Result<Link
     let by = access.user().unwrap_or("an unknown caller");
     log::info!("ask {id}: {by} made a link for {}", link.to);
     Ok(LinkView { url: links.url(&link)?, expires_at: Iso(link.expires_at) })
+}
+
+/// Returns the address of a page where the caller, who may answer the ask, does so within an hour.
+pub fn page_for(
+    links: &Links,
+    ask: &Ask,
+    caller: &Caller,
+    now: Timestamp,
+) -> Result<String, ApiError> {
+    let user = caller.answerer(None).user;
+    log::debug!("ask {}: a page for {}", ask.id, user.as_deref().unwrap_or("an unknown caller"));
+    links.url(&Link {
+        version: VERSION,
+        ask_id: ask.id.to_string(),
+        // counts as an unknown person, like the caller
+        to: user.map_or(Assignee::NotSelf, Assignee::User),
+        expires_at: now.plus_ms(PAGE_MS),
+    })
 }
 
 /// Returns why a holder of the link could not answer.

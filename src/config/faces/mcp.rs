@@ -1,26 +1,33 @@
 //! `[[faces.mcp]]`: workflows and agents as tools of MCP.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use greenroom_actors::agent::tool::ASK_USER;
 use url::Url;
 
 use super::{Offered, offered};
 use crate::auth::SealKey;
+use crate::config::Config;
 use crate::config::entry::{Entry, web_address};
 use crate::config::inbox::LinkSecret;
 use crate::config::keys::{Takes, Value as _};
 use crate::config::names::{NameKind, Reference};
-use crate::config::problem::ConfigProblem;
+use crate::config::problem::{ConfigProblem, Spot};
 use crate::config::section::{Place, Section};
 
 /// Longest name of a face.
-const NAME_CHARS_MAX: usize = 64;
+pub(crate) const FACE_NAME_CHARS_MAX: usize = 64;
 
 /// Maximum number of faces for MCP.
 const FACES_MAX: usize = 32;
 
 /// Default of [`McpFace::task_after`].
 const TASK_AFTER: Duration = Duration::from_secs(5);
+
+/// Default and bounds of [`McpFace::subscriptions_max`].
+const SUBSCRIPTIONS_MAX: usize = 100;
+const SUBSCRIPTIONS: RangeInclusive<i64> = 0..=1000;
 
 /// Settings of a face for clients of MCP.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,17 +38,88 @@ pub struct McpFace {
     pub workflows: Offered,
     /// Agents that are tools.
     pub agents: Offered,
+    /// Registered tools that are offered under their names.
+    pub tools: Vec<String>,
     /// True if executions are resources.
     pub has_resources: bool,
     /// Address of the face, as clients reach it.
     pub url: Option<Url>,
     /// Time after which a call becomes a task, for clients that follow tasks.
     pub task_after: Duration,
+    /// Maximum number of resources and tasks that a client watches with one stream.
+    pub subscriptions_max: usize,
     /// The variable whose secret seals what clients keep.
     pub(in crate::config) secret: Option<LinkSecret>,
 }
 
+impl Default for McpFace {
+    fn default() -> Self {
+        Self {
+            name: None,
+            workflows: nothing(),
+            agents: nothing(),
+            tools: Vec::new(),
+            has_resources: false,
+            url: None,
+            task_after: TASK_AFTER,
+            subscriptions_max: SUBSCRIPTIONS_MAX,
+            secret: None,
+        }
+    }
+}
+
+impl Config {
+    /// Checks a face of Rust code as the reader of `[[faces.mcp]]` does, and adds it. Names are
+    /// looked up later.
+    pub(crate) fn add_face(&mut self, face: McpFace) -> Option<String> {
+        let spot = Spot::nowhere(&face_text(face.name.as_deref()));
+        let ids = |offered: &Offered| match offered {
+            Offered::All => Vec::new(),
+            Offered::Only(ids) => ids.clone(),
+        };
+        let named = [
+            ("workflows", NameKind::Workflow, ids(&face.workflows)),
+            ("agents", NameKind::Agent, ids(&face.agents)),
+            ("tools", NameKind::Tool, face.tools.clone()),
+        ];
+        for (key, kind, names) in named {
+            let spot = Spot { key: key.to_owned(), ..spot.clone() };
+            let references = names.iter().map(|name| Reference::new(kind, name, spot.clone()));
+            self.references.extend(references);
+        }
+        let twin = self.faces.mcp.iter().any(|other| other.name == face.name);
+        if twin || self.faces.mcp.len() == FACES_MAX {
+            let name = face_text(face.name.as_deref());
+            return Some(match twin {
+                true => format!("{name}: there is another one of this name"),
+                false => format!("{name}: there are more than {FACES_MAX} faces"),
+            });
+        }
+        let empty = nothing();
+        if face.workflows == empty && face.agents == empty && face.tools.is_empty() {
+            return Some(format!("{}: offers nothing", face_text(face.name.as_deref())));
+        }
+        self.faces.mcp.push(face);
+        None
+    }
+}
+
+/// Names a face of Rust code in messages.
+pub(crate) fn face_text(name: Option<&str>) -> String {
+    match name {
+        Some(name) => format!("face {name}"),
+        None => "face without a name".to_owned(),
+    }
+}
+
 impl McpFace {
+    /// Sets the variable whose secret seals what clients keep.
+    pub(crate) fn with_secret(self, variable: &str) -> Self {
+        let spot = Spot::nowhere(&face_text(self.name.as_deref()));
+        let secret = Some(LinkSecret { variable: variable.to_owned(), spot });
+        Self { secret, ..self }
+    }
+
     /// Returns the key that seals what clients keep: from the environment, else a random one.
     pub fn key(
         &self,
@@ -91,23 +169,41 @@ fn read(section: Section<'_>, references: &mut Vec<Reference>) -> McpFace {
     let name = section.get("name").and_then(|entry| name(&entry));
     let workflows = offered(&section, "workflows", NameKind::Workflow, references);
     let agents = offered(&section, "agents", NameKind::Agent, references);
-    if !section.has("workflows") && !section.has("agents") {
-        section.place.refuse("offers nothing: name `workflows` or `agents`, or set one to \"*\"");
+    let tools = section.get("tools").map(|entry| tools(&entry, references)).unwrap_or_default();
+    if !["workflows", "agents", "tools"].into_iter().any(|key| section.has(key)) {
+        section.place.refuse("offers nothing: name `workflows`, `agents` or `tools`");
     }
     let has_resources = section.flag("resources", false);
     let url = section.get("url").and_then(|entry| url(&entry));
     let task_after = section.get("task_after").and_then(|entry| entry.duration());
+    let subscriptions_max = section.integer("subscriptions_max", SUBSCRIPTIONS, SUBSCRIPTIONS_MAX);
     let secret = section.get("secret").and_then(|entry| LinkSecret::read(&entry, &Takes::Secret));
     section.close();
     McpFace {
         name,
         workflows: workflows.unwrap_or_else(nothing),
         agents: agents.unwrap_or_else(nothing),
+        tools,
         has_resources,
         url,
         task_after: task_after.unwrap_or(TASK_AFTER),
+        subscriptions_max,
         secret,
     }
+}
+
+/// Reads names of tools. There is no word for all of them: which tools there are may be decided by
+/// MCP servers.
+fn tools(entry: &Entry<'_>, references: &mut Vec<Reference>) -> Vec<String> {
+    let items = entry.items().unwrap_or_default();
+    let names = items.iter().filter_map(|item| match item.filled_text()?.as_str() {
+        ASK_USER => item.refuse(format!("{ASK_USER} is for agents")),
+        name => {
+            references.push(Reference::new(NameKind::Tool, name, item.place.spot()));
+            Some(name.to_owned())
+        }
+    });
+    names.collect()
 }
 
 fn nothing() -> Offered {
@@ -129,9 +225,15 @@ fn url(entry: &Entry<'_>) -> Option<Url> {
 /// Reads a name, which is a part of an address.
 fn name(entry: &Entry<'_>) -> Option<String> {
     let name = entry.text()?;
-    let is_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-    if name.is_empty() || name.len() > NAME_CHARS_MAX || !is_word {
-        return entry.refuse(format!("must be 1 to {NAME_CHARS_MAX} letters, digits, `-` or `_`"));
+    if !is_face_name(&name) {
+        let max = FACE_NAME_CHARS_MAX;
+        return entry.refuse(format!("must be 1 to {max} letters, digits, `-` or `_`"));
     }
     Some(name)
+}
+
+/// Returns true for what a face may be called.
+pub(crate) fn is_face_name(name: &str) -> bool {
+    let is_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    !name.is_empty() && name.len() <= FACE_NAME_CHARS_MAX && is_word
 }

@@ -7,21 +7,24 @@ use crate::config::Config;
 use crate::faces::Offered;
 
 const DEFINITIONS: &str = "[models.m]\nprovider = \"mock\"\n[agents.a]\nmodel = \"m\"\n\
-                           [workflows.w]\nsteps = [{ id = \"a\", map = 1 }]\n";
+                           [workflows.w]\nsteps = [{ id = \"a\", map = 1 }]\n\
+                           [tools.t]\nkind = \"workflow\"\nworkflow = \"w\"\ndescription = \"d\"\n";
 
 #[test]
 fn faces_offer_what_they_name() {
     let text = "[[faces.mcp]]\nworkflows = \"*\"\n\
-                [[faces.mcp]]\nname = \"ops\"\nagents = [\"a\"]\ntask_after = \"1m\"\n\
-                secret = \"secret:MCP_KEY\"\nurl = \"https://green.example/mcp/ops/mcp\"\n"
+                [[faces.mcp]]\nname = \"ops\"\nagents = [\"a\"]\ntask_after = \"1m\"\nsubscriptions_max = 7\n\
+                tools = [\"t\"]\nsecret = \"secret:MCP_KEY\"\nurl = \"https://green.example/mcp/ops/mcp\"\n"
         .to_owned();
     let config = Config::parse(&(text + DEFINITIONS), "c.toml").unwrap();
     let [first, second] = config.faces.mcp.as_slice() else { panic!("{:?}", config.faces) };
     assert_eq!((&first.name, &first.workflows), (&None, &Offered::All));
     assert_eq!(first.agents, Offered::Only(Vec::new()));
     assert_eq!(first.task_after, Duration::from_secs(5));
+    assert_eq!((first.subscriptions_max, second.subscriptions_max), (100, 7));
     assert_eq!(second.name.as_deref(), Some("ops"));
     assert_eq!(second.agents, Offered::Only(vec!["a".to_owned()]));
+    assert_eq!((first.tools.len(), second.tools.as_slice()), (0, &["t".to_owned()][..]));
     assert_eq!(second.task_after, Duration::from_secs(60));
     let url = second.url.as_ref().map(|url| url.as_str());
     assert_eq!((&first.url, url), (&None, Some("https://green.example/mcp/ops/mcp")));
@@ -42,10 +45,7 @@ fn mistakes_in_faces() {
     refused(&[
         (
             "[[faces.mcp]]\n",
-            &[
-                "c.toml:1:1: faces.mcp[0]: offers nothing: name `workflows` or `agents`, or set one \
-               to \"*\"",
-            ],
+            &["c.toml:1:1: faces.mcp[0]: offers nothing: name `workflows`, `agents` or `tools`"],
         ),
         (
             "[[faces.mcp]]\nworkflows = [\"a\"]\nagents = \"all\"\nname = \"a b\"\n\
@@ -58,6 +58,16 @@ fn mistakes_in_faces() {
                 "c.toml:6:10: faces.mcp[0].secret: must name an environment variable, e.g. \
                  \"secret:INBOX_KEY\"",
                 "c.toml:7:1: faces.mcp[0].resource: unknown key; did you mean resources?",
+            ],
+        ),
+        (
+            "[[faces.mcp]]\ntools = [\"nowhere\", \"ask_user\", 5]\n[[faces.mcp]]\ntools = \"*\"\n\
+             name = \"a\"\n",
+            &[
+                "c.toml:2:10: faces.mcp[0].tools[0]: tool nowhere is not configured",
+                "c.toml:2:21: faces.mcp[0].tools[1]: ask_user is for agents",
+                "c.toml:2:33: faces.mcp[0].tools[2]: must be a string, not an integer",
+                "c.toml:4:9: faces.mcp[1].tools: must be an array, not a string",
             ],
         ),
         (

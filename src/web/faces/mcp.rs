@@ -2,7 +2,10 @@
 
 mod agents;
 mod answering;
+mod direct;
+mod events;
 mod feed;
+mod listen;
 mod resources;
 mod session;
 mod tasks;
@@ -18,11 +21,12 @@ use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use serde_json::Value;
 
 use self::feed::Feed;
+use self::listen::listen;
 use self::session::Session;
 use crate::api::ApiError;
 use crate::api::faces::mcp::{
-    CallParams, Headers, McpServer, Members, Message, Refusal, answered, discovered, initialized,
-    listed, resource_templates, resources,
+    Headers, McpServer, Members, Message, Refusal, answered, discovered, initialized, listed,
+    resource_templates, resources,
 };
 use crate::api::ids::decode;
 use crate::auth::RequestHead;
@@ -51,7 +55,7 @@ pub(crate) async fn post(call: Call, body: Body) -> Answer {
     let message = Message::read(headers_of(&call.request), &bytes);
     drop(bytes);
     Ok(match message {
-        Ok(Message::Request(request)) => answer(Session { call, server, request }).await,
+        Ok(Message::Request(request)) => answer(Session::new(call, server, request)).await,
         Ok(Message::Unanswered) => HttpResponse::Accepted().finish(),
         Err(refusal) => refused(&refusal),
     })
@@ -98,6 +102,9 @@ fn headers_of(request: &HttpRequest) -> Headers<'_> {
 
 /// Answers a request, with events if its client wants to see progress.
 async fn answer(mut session: Session) -> HttpResponse {
+    if session.request.method == "subscriptions/listen" && !session.request.is_legacy() {
+        return listen(session).await;
+    }
     let wants_events = session.request.method == "tools/call"
         && session.request.progress_token().is_some()
         && takes_events(session.call.request.headers());
@@ -125,10 +132,7 @@ async fn carry_out(session: &mut Session, feed: Option<&Feed>) -> Result<Value, 
         ("ping", true) => Members::new(),
         ("server/discover", false) => discovered(&session.request, &session.server),
         ("tools/list", _) => list(session)?,
-        ("tools/call", _) => {
-            let params = CallParams::take(&mut session.request)?;
-            session.call_tool(params, feed).await?
-        }
+        ("tools/call", _) => session.call_tool(feed).await?,
         ("resources/list", _) if has_resources => resources(&session.request),
         ("resources/templates/list", _) if has_resources => resource_templates(&session.request),
         ("resources/read", _) if has_resources => session.read_resource().await?,
@@ -144,9 +148,7 @@ fn list(session: &Session) -> Outcome {
     if session.request.params.contains_key("cursor") {
         return Err(session.request.invalid("cursor is none of this server: lists are whole"));
     }
-    let mut tools = session.server.offer.tools(&session.call.runtime.registry());
-    tools.retain(|_, tool| session.may_use(tool));
-    Ok(listed(&session.request, &tools, !session.call.caller.is_auth_off()))
+    Ok(listed(&session.request, &session.tools(), !session.call.caller.is_auth_off()))
 }
 
 fn takes_events(headers: &HeaderMap) -> bool {

@@ -50,7 +50,7 @@ for (const [name, open] of Object.entries(CLIENTS)) {
       const { tools } = await client.listTools();
       const names = tools.map((tool) => tool.name);
       assert.deepEqual(names, [
-        "agent_cashier", "agent_echo", "workflow_broken", "workflow_expense", "workflow_expense_resume",
+        "agent_cashier", "agent_echo", "workflow_broken", "workflow_desk", "workflow_desk_resume", "workflow_expense", "workflow_expense_resume",
         "workflow_greet", "workflow_nested", "workflow_nested_resume", "workflow_number",
         "workflow_others", "workflow_others_resume", "workflow_slow", "workflow_word",
         "workflow_word_resume",
@@ -107,6 +107,7 @@ for (const [name, open] of Object.entries(CLIENTS)) {
       assert.equal(result.structuredContent.status, "completed");
       const failed = await call(client, "agent_echo", { prompt: "FAIL" });
       assert.equal(failed.isError, true);
+      assert.match(failed._meta["greenroom/generationId"], /./);
     });
 
     test("is refused what the face does not offer", async () => {
@@ -200,6 +201,7 @@ describe("a client with forms", () => {
     answers = [{ action: "decline" }];
     const result = await call(client, "workflow_expense", { amount: 9 });
     assert.equal(result.structuredContent.status, "suspended");
+    assert.match(textOf(result), /did not answer\. Do not ask again now/);
   });
 
   test("answers with one value", async () => {
@@ -224,6 +226,20 @@ describe("a client with forms", () => {
     const waiting = await call(client, "agent_cashier", { prompt: "REFUND" });
     assert.equal(waiting.structuredContent.status, "suspended");
     assert.equal(waiting.structuredContent.asks.length, 2);
+  });
+
+  test("approves calls of an agent in a step, and answers its questions", async () => {
+    answers = [
+      { action: "accept", content: { approved: true } },
+      { action: "accept", content: { answer: "Broken" } },
+    ];
+    const result = await call(client, "workflow_desk");
+    assert.match(textOf(result), /42;Broken;/);
+    assert.match(asked.at(-2).message, /Refund 500\?/);
+    answers = [{ action: "decline" }];
+    const waiting = await call(client, "workflow_desk");
+    assert.equal(waiting.structuredContent.status, "suspended");
+    assert.match(textOf(waiting), /answered in the inbox/);
   });
 
   test("gets answers without a form as a tool", async () => {

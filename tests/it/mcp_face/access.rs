@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use super::listening::listen;
 use super::{CONFIG, Site, answer_to, forms, question};
 use support::server::{Home, Server};
 
@@ -66,7 +67,8 @@ fn what_one_user_keeps_is_nothing_to_another() {
     let expense = json!({ "name": "workflow_expense", "arguments": { "amount": 1 } });
     let asked = ask(&site, "ann", "tools/call", &expense, &forms());
     let asked = question(&asked["result"]);
-    let answer = answer_to("workflow_expense", &asked, &json!({ "approved": true }));
+    let call = ("workflow_expense", &expense["arguments"]);
+    let answer = answer_to(call, &asked, &json!({ "approved": true }));
     let refused = ask(&site, "ben", "tools/call", &answer, &forms());
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
     let abilities = json!({ "extensions": { TASKS: {} } });
@@ -75,6 +77,9 @@ fn what_one_user_keeps_is_nothing_to_another() {
         let refused = ask(&site, "ben", method, &json!({ "taskId": task }), &abilities);
         assert_eq!(refused["error"]["message"], "Invalid params: unknown task", "{method}");
     }
+    let notifications = json!({ "taskIds": [task] });
+    let agreed = |user| listen(&site, &[("x-api-key", user)], &notifications).1;
+    assert_eq!((agreed("ben"), agreed("ann")), (json!({}), notifications.clone()));
     let done = ask(&site, "ann", "tools/call", &answer, &forms());
     assert_eq!(done["result"]["structuredContent"]["approved"], true, "{done}");
     // nor does the tool for answers reach the executions of others

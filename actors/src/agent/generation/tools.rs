@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::AgentDefinition;
 use crate::agent::ask::OnCrash;
-use crate::agent::tool::{ASK_USER, Answers, ToolContext, ToolDefinition};
+use crate::agent::tool::{ASK_USER, Answers, Content, ToolContext, ToolDefinition};
 use crate::domain::failure::AttemptFailure;
 use crate::domain::message::{ToolCall, ToolOutcome};
 use crate::domain::trace::{SpanId, Trace};
@@ -45,7 +45,8 @@ pub(crate) use workflow::RunWorkflow;
 /// Maximum characters of an error message: a model reads it, and it costs tokens.
 const MESSAGE_CHARS_MAX: usize = 2_000;
 /// Outcome of a call that has to wait for a person, for callers that cannot wait.
-const CANNOT_WAIT: &str = "the tool has to ask a person, for which only calls of agents can wait";
+pub(crate) const CANNOT_WAIT: &str =
+    "the tool has to ask a person, for which only calls of agents can wait";
 /// Outcome of an interrupted call that is not repeated.
 const INTERRUPTED: &str = "interrupted by a restart; it may or may not have had its effect";
 /// Maximum characters of an unknown tool's name in the error.
@@ -211,7 +212,7 @@ impl Toolset {
                 Ok(arguments) => {
                     let invocation =
                         Invocation { arguments, context, depth, is_repeated, is_of_step: false };
-                    invoke(deps, tool, invocation).await
+                    invoke(deps, tool, invocation).await.for_model()
                 }
                 Err(detail) => ToolReturn::error(format!("invalid arguments: {detail}")),
             }
@@ -329,6 +330,16 @@ impl ToolReturn {
     fn error(message: impl Into<String>) -> Self {
         let message = shortened(message.into(), MESSAGE_CHARS_MAX);
         Self::of(ToolOutcome::Error(message))
+    }
+
+    /// Returns the result as models read it.
+    fn for_model(self) -> Self {
+        match self.outcome {
+            ToolOutcome::Output(output) => {
+                Self { outcome: ToolOutcome::Output(Content::for_model(output)), ..self }
+            }
+            ToolOutcome::Error(_) | ToolOutcome::Denied(_) => self,
+        }
     }
 
     /// Returns the result of a call without usage and details.

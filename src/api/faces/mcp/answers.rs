@@ -3,18 +3,20 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use greenroom_actors::agent::tool::Content;
 use greenroom_actors::domain::event::{EventKind, events_of};
 use greenroom_actors::domain::fact::{Recorded, Suspension};
+use greenroom_actors::domain::failure::ErrorKind;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::requests::{AskDetail, ExecutionState};
 use serde_json::{Map, Value, json};
 
 use super::McpServer;
-use super::message::{LEGACY, MODERN, Request, TASKS};
+use super::message::{LEGACY, MODERN, Request, TASKS, code};
 use super::question::Question;
 use super::standing::Standing;
 use super::tokens::Run;
-use super::tools::{Tool, resume_name};
+use super::tools::Tool;
 use crate::api::wire::Iso;
 
 /// Time for which clients may keep a list, in milliseconds: tools change when the configuration is
@@ -23,6 +25,9 @@ const LIST_TTL_MS: u64 = 60_000;
 
 /// Interval at which clients should look after a task, in milliseconds.
 const POLL_MS: u64 = 1_000;
+
+/// Message of a task that failed through the server.
+const BROKEN: &str = "the server failed or was interrupted; its log has the reason";
 
 /// Members of a result.
 pub type Members = Map<String, Value>;
@@ -52,7 +57,12 @@ pub(super) fn members(value: Value) -> Members {
 
 /// Answers `server/discover`.
 pub fn discovered(request: &Request, server: &McpServer) -> Members {
+    // older clients get nothing later
     let mut capabilities = capabilities(server);
+    capabilities["tools"] = json!({ "listChanged": true });
+    if server.has_resources {
+        capabilities["resources"] = json!({ "subscribe": true });
+    }
     capabilities["extensions"] = json!({ TASKS: {} });
     let found = json!({ "supportedVersions": [MODERN], "capabilities": capabilities });
     cached(request, members(found), "public")
@@ -92,10 +102,14 @@ pub(super) fn cached(request: &Request, mut answer: Members, scope: &str) -> Mem
     answer
 }
 
-/// Answers a call with a value, structured as far as the client takes it, and as text.
-pub fn completed(value: &Value, id: (&str, &str), request: &Request) -> Members {
+/// Answers a call with a value: parts as they are, anything else structured as far as the client
+/// takes it, and as text. `id`: the kind and the id of what the call was recorded as, if it was.
+pub fn completed(value: &Value, id: Option<(&str, &str)>, request: &Request) -> Members {
+    if let Some(blocks) = Content::blocks(value) {
+        return with_id(members(json!({ "content": blocks })), id);
+    }
     let text = value.as_str().map_or_else(|| Cow::Owned(value.to_string()), Cow::Borrowed);
-    let mut result = called(&text, Some(id));
+    let mut result = called(&text, id);
     // older clients take only objects
     if value.is_object() || !request.is_legacy() {
         result.insert("structuredContent".to_owned(), value.clone());
@@ -110,9 +124,11 @@ pub fn failed(text: &str, id: Option<(&str, &str)>) -> Members {
     result
 }
 
-/// `id`: the kind and the id of what the call was recorded as.
 fn called(text: &str, id: Option<(&str, &str)>) -> Members {
-    let mut result = members(json!({ "content": [{ "type": "text", "text": text }] }));
+    with_id(members(json!({ "content": [{ "type": "text", "text": text }] })), id)
+}
+
+fn with_id(mut result: Members, id: Option<(&str, &str)>) -> Members {
     if let Some((kind, id)) = id {
         result.insert("_meta".to_owned(), json!({ format!("greenroom/{kind}Id"): id }));
     }
@@ -126,8 +142,24 @@ pub struct Asked {
     pub may_answer: bool,
 }
 
-/// Answers a call whose execution waits. A client that shows no forms may answer with another tool.
-pub fn suspended(run: &Run, waiting: &[Suspension], asked: Option<&Asked>) -> Members {
+/// Advice to a client that shows no question, about an execution that waits.
+#[derive(Debug, Clone, Copy)]
+pub enum Advice<'a> {
+    /// Its model asks the person, and answers with this tool.
+    Ask(&'a str),
+    /// The person has been asked and has not answered. There is this tool for later.
+    Declined(Option<&'a str>),
+    /// It is answered in the inbox.
+    Inbox,
+}
+
+/// Answers a call whose execution waits.
+pub fn suspended(
+    run: &Run,
+    waiting: &[Suspension],
+    asked: Option<&Asked>,
+    advice: Advice<'_>,
+) -> Members {
     let Run { workflow, execution } = run;
     let reason = match (asked, waiting.first()) {
         (Some(asked), _) => &*asked.detail.ask.reason,
@@ -147,22 +179,38 @@ pub fn suspended(run: &Run, waiting: &[Suspension], asked: Option<&Asked>) -> Me
             "deadline": detail.ask.deadline.map(Iso),
             "mayAnswer": may_answer,
         });
-        if *may_answer {
-            let tool = resume_name(workflow);
-            text.push_str(&format!(
-                "\nAsk the person, then call {tool} with executionId \"{execution}\" and the \
-                 answer as data."
-            ));
-            if let Some(schema) = &detail.schema {
-                text.push_str(&format!(" The answer has to match {schema}."));
-            }
+        let advice = if *may_answer {
+            advised(advice, detail, execution.as_str())
         } else {
-            text.push_str("\nOthers have to answer.");
-        }
+            "Others have to answer.".to_owned()
+        };
+        text.push_str(&format!("\n{advice}"));
     }
     let mut result = called(&text, Some(("execution", execution.as_str())));
     result.insert("structuredContent".to_owned(), content);
     result
+}
+
+fn advised(advice: Advice<'_>, detail: &AskDetail, execution: &str) -> String {
+    let with_tool = |tool: &str| {
+        let schema = detail.schema.as_ref();
+        let schema = schema.map(|schema| format!(" The answer has to match {schema}."));
+        let schema = schema.unwrap_or_default();
+        format!("call {tool} with executionId \"{execution}\" and the answer as data.{schema}")
+    };
+    match advice {
+        Advice::Ask(tool) => format!("Ask the person, then {}", with_tool(tool)),
+        Advice::Declined(Some(tool)) => format!(
+            "The person was asked and did not answer. Do not ask again now. When they want to \
+             answer, {}",
+            with_tool(tool)
+        ),
+        Advice::Declined(None) => {
+            "The person was asked and did not answer. It can still be answered in the inbox."
+                .to_owned()
+        }
+        Advice::Inbox => "It is answered in the inbox.".to_owned(),
+    }
 }
 
 /// Answers a call with a question. `state` comes back with the answer.
@@ -179,8 +227,8 @@ pub fn input_required(ask: &str, question: &Question, state: &str) -> Members {
 pub struct Task<'a> {
     pub id: &'a str,
     pub state: &'a ExecutionState,
-    /// The question that the client may answer, with its key.
-    pub question: Option<(&'a str, &'a Question)>,
+    /// The questions that the client may answer, with their keys.
+    pub questions: &'a [(String, Question)],
 }
 
 /// Answers a call that continues as a task.
@@ -194,11 +242,18 @@ pub fn task(task: &Task<'_>) -> Members {
 pub fn task_now(task: &Task<'_>, result: Option<Members>) -> Members {
     let status = task_status(task);
     let mut now = described(task, status);
-    match (status, task.question, result) {
-        ("input_required", Some((key, question)), _) => {
-            now.insert("inputRequests".to_owned(), json!({ key: question.request() }));
+    match (status, result) {
+        ("input_required", _) => {
+            let questions = task.questions.iter();
+            let requests: Members =
+                questions.map(|(key, question)| (key.clone(), question.request())).collect();
+            now.insert("inputRequests".to_owned(), Value::Object(requests));
         }
-        ("completed", _, Some(result)) => {
+        ("failed", _) => {
+            let error = json!({ "code": code::INTERNAL, "message": BROKEN });
+            now.insert("error".to_owned(), error);
+        }
+        ("completed", Some(result)) => {
             now.insert("result".to_owned(), Value::Object(result));
         }
         _ => {}
@@ -206,14 +261,22 @@ pub fn task_now(task: &Task<'_>, result: Option<Members>) -> Members {
     now
 }
 
-/// A call that failed is completed: its result says so. What waits for others is still running.
+/// A call that failed is completed: its result says so; unless it failed through the server. What
+/// waits for others is still running.
 fn task_status(task: &Task<'_>) -> &'static str {
     match Standing::of_state(task.state) {
-        Standing::Suspended(_) if task.question.is_some() => "input_required",
+        Standing::Suspended(_) if !task.questions.is_empty() => "input_required",
+        Standing::Failed(_) if is_broken(task.state) => "failed",
         Standing::Running | Standing::Suspended(_) => "working",
         Standing::Completed(_) | Standing::Failed(_) => "completed",
         Standing::Cancelled(_) => "cancelled",
     }
+}
+
+/// Returns true if the server failed, not the workflow.
+fn is_broken(state: &ExecutionState) -> bool {
+    let class = state.error.as_ref().and_then(|failure| failure.class.as_ref());
+    class.is_some_and(|class| matches!(class.kind, ErrorKind::Interrupted | ErrorKind::Internal))
 }
 
 fn described(task: &Task<'_>, status: &str) -> Members {
@@ -287,9 +350,10 @@ mod tests {
     fn a_handshake_agrees_on_a_version() {
         let server = McpServer {
             name: None,
-            offer: Offer { workflows: Offered::All, agents: Offered::All },
+            offer: Offer { workflows: Offered::All, agents: Offered::All, tools: Vec::new() },
             has_resources: true,
             task_after: Duration::ZERO,
+            subscriptions_max: 1,
             protection: None,
             key: SealKey::random().unwrap(),
         };
@@ -319,7 +383,7 @@ mod tests {
             (Value::Null, &new, Some(Value::Null), "null"),
         ];
         for (value, request, structured, text) in rows {
-            let result = completed(&value, ("execution", "x"), request);
+            let result = completed(&value, Some(("execution", "x")), request);
             assert_eq!(result.get("structuredContent"), structured.as_ref(), "{value}");
             assert_eq!(result["content"], json!([{ "type": "text", "text": text }]));
             assert_eq!(result["_meta"], json!({ "greenroom/executionId": "x" }));

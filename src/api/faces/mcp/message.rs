@@ -3,6 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use greenroom_actors::domain::failure::shortened;
 use serde_json::{Map, Value, json};
 
 use crate::api::error::ApiError;
@@ -13,6 +14,9 @@ pub(super) const MODERN: &str = "2026-07-28";
 
 /// Versions with a handshake, the newest first.
 pub(super) const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+/// Most bytes of a text of the client that a refusal repeats.
+const SHOWN_BYTES_MAX: usize = 128;
 
 /// Extension with which calls become tasks.
 pub(super) const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -87,6 +91,8 @@ pub enum Era {
 pub struct Abilities {
     /// It shows forms to a person.
     pub shows_forms: bool,
+    /// It opens pages for a person.
+    pub opens_pages: bool,
     /// It follows tasks.
     pub follows_tasks: bool,
 }
@@ -175,7 +181,7 @@ impl Request {
     pub fn refuse(&self, code: i32, message: impl Into<String>) -> Refusal {
         let status = match (code, self.era) {
             (code::METHOD_NOT_FOUND, Era::Modern(_)) => 404,
-            (code::CAPABILITY_MISSING, _) => 400,
+            (code::CAPABILITY_MISSING | code::HEADER_MISMATCH, _) => 400,
             _ => 200,
         };
         Refusal::new(status, &self.id, code, message)
@@ -183,13 +189,18 @@ impl Request {
 
     /// Refuses an unknown method.
     pub fn unknown_method(&self) -> Refusal {
-        let text = format!("Method not found: {}", self.method);
+        let text = format!("Method not found: {}", shown(&self.method));
         self.refuse(code::METHOD_NOT_FOUND, text)
     }
 
     /// Refuses parameters.
     pub fn invalid(&self, what: impl std::fmt::Display) -> Refusal {
         self.refuse(code::INVALID_PARAMS, format!("Invalid params: {what}"))
+    }
+
+    /// Refuses headers that differ from the body.
+    pub fn mismatched(&self, what: impl std::fmt::Display) -> Refusal {
+        self.refuse(code::HEADER_MISMATCH, format!("Header mismatch: {what}"))
     }
 
     /// Passes a refusal of the service on.
@@ -294,6 +305,7 @@ fn abilities_of(
     Ok(Abilities {
         // without a mode it means forms
         shows_forms: forms.is_some_and(|modes| modes.is_empty() || modes.contains_key("form")),
+        opens_pages: forms.is_some_and(|modes| modes.contains_key("url")),
         follows_tasks: extensions.is_some_and(|it| it.get(TASKS).is_some_and(Value::is_object)),
     })
 }
@@ -336,7 +348,7 @@ fn check_headers(
 }
 
 /// Decodes a header value: `=?base64?...?=` for texts that a header cannot have.
-fn decoded(header: &str) -> Option<String> {
+pub(super) fn decoded(header: &str) -> Option<String> {
     let coded = header.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
     match coded {
         Some(coded) => String::from_utf8(STANDARD.decode(coded).ok()?).ok(),
@@ -344,11 +356,17 @@ fn decoded(header: &str) -> Option<String> {
     }
 }
 
+/// Returns the beginning of a text of the client, for refusals.
+pub fn shown(text: &str) -> &str {
+    shortened(text, SHOWN_BYTES_MAX)
+}
+
 fn mismatch(id: &Value, what: &str) -> Refusal {
     Refusal::new(400, id, code::HEADER_MISMATCH, format!("Header mismatch: {what}"))
 }
 
 fn unsupported(id: &Value, requested: &str, supported: &[&str]) -> Refusal {
+    let requested = shown(requested);
     let text = format!("Unsupported protocol version: {requested}");
     let data = json!({ "supported": supported, "requested": requested });
     Refusal::new(400, id, code::VERSION_UNSUPPORTED, text).with(data)

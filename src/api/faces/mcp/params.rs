@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use serde_json::{Map, Value, json};
 
-use super::message::{Refusal, Request};
+use super::message::{Refusal, Request, shown};
 
 /// Parameters of `tools/call`.
 #[derive(Debug, PartialEq)]
@@ -49,30 +49,25 @@ impl CallParams {
 }
 
 impl Responses {
-    /// Takes the answers of a request, which are checked here.
+    /// Takes the answers of a request. Those to unknown questions are ignored, whatever they are.
     pub fn take(request: &mut Request) -> Result<Self, Refusal> {
-        let responses = object(request, "inputResponses")?.unwrap_or_default();
-        for (key, response) in &responses {
-            if read_response(response).is_none() {
-                let what =
-                    format!("inputResponses.{key} must have an action, and content if accepted");
-                return Err(request.invalid(what));
+        Ok(Self(object(request, "inputResponses")?.unwrap_or_default()))
+    }
+
+    /// Returns the answer with this key. The error says what is wrong with it.
+    pub fn of(&self, key: &str) -> Result<Option<Response>, String> {
+        let Some(response) = self.0.get(key) else { return Ok(None) };
+        match read_response(response) {
+            Some(response) => Ok(Some(response)),
+            None => {
+                Err(format!("inputResponses.{key} must have an action, and content if accepted"))
             }
         }
-        Ok(Self(responses))
     }
 
-    /// Returns the answer with this key.
-    pub fn of(&self, key: &str) -> Option<Response> {
-        read_response(self.0.get(key)?)
-    }
-
-    /// Returns all answers that were accepted.
-    pub fn accepted(&self) -> impl Iterator<Item = (&str, Value)> {
-        self.0.iter().filter_map(|(key, response)| match read_response(response)? {
-            Response::Accepted(content) => Some((key.as_str(), content)),
-            Response::Declined => None,
-        })
+    /// Returns the keys of all answers.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
     }
 }
 
@@ -128,7 +123,7 @@ pub fn agent_body(mut arguments: Map<String, Value>) -> Result<Value, String> {
 }
 
 fn refused(path: &str, what: impl Display) -> String {
-    format!("Invalid arguments: {path}: {what}")
+    format!("Invalid arguments: {}: {what}", shown(path))
 }
 
 /// Takes a parameter that is a text.
@@ -180,14 +175,6 @@ mod tests {
             (json!({ "name": "t", "arguments": [] }), "arguments must be an object"),
             (json!({ "name": "t", "requestState": {} }), "requestState must be a string"),
             (json!({ "name": "t", "inputResponses": [] }), "inputResponses must be an object"),
-            (
-                json!({ "name": "t", "inputResponses": { "a": { "action": "shrug" } } }),
-                "inputResponses.a must have an action, and content if accepted",
-            ),
-            (
-                json!({ "name": "t", "inputResponses": { "a": { "action": "accept", "content": 5 } } }),
-                "inputResponses.a must have an action, and content if accepted",
-            ),
         ];
         for (params, what) in rows {
             let refused = read(params).unwrap_err();
@@ -200,14 +187,21 @@ mod tests {
     fn people_accept_or_decline() {
         let responses = json!({ "inputResponses": {
             "a": { "action": "accept", "content": { "ok": true } }, "b": { "action": "accept" },
-            "c": { "action": "decline" }, "d": { "action": "cancel" } } });
+            "c": { "action": "decline" }, "d": { "action": "cancel" },
+            "f": { "action": "shrug" }, "g": { "action": "accept", "content": 5 }, "h": 1 } });
         let responses = Responses::take(&mut request(&responses)).unwrap();
-        assert_eq!(responses.of("a"), Some(Response::Accepted(json!({ "ok": true }))));
-        assert_eq!(responses.of("b"), Some(Response::Accepted(json!({}))));
-        assert_eq!(responses.of("c"), Some(Response::Declined));
-        assert_eq!(responses.of("d"), Some(Response::Declined));
-        assert_eq!(responses.of("e"), None);
-        assert_eq!(responses.accepted().map(|(key, _)| key).collect::<Vec<_>>(), ["a", "b"]);
+        let accepted = |content| Ok(Some(Response::Accepted(content)));
+        assert_eq!(responses.of("a"), accepted(json!({ "ok": true })));
+        assert_eq!(responses.of("b"), accepted(json!({})));
+        assert_eq!(responses.of("c"), Ok(Some(Response::Declined)));
+        assert_eq!(responses.of("d"), Ok(Some(Response::Declined)));
+        assert_eq!(responses.of("e"), Ok(None));
+        for wrong in ["f", "g", "h"] {
+            let what =
+                format!("inputResponses.{wrong} must have an action, and content if accepted");
+            assert_eq!(responses.of(wrong), Err(what));
+        }
+        assert_eq!(responses.keys().count(), 7);
     }
 
     #[test]

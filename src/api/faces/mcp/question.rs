@@ -1,5 +1,6 @@
-//! Questions to a person, in the form that clients show: a flat object of plain values.
+//! Questions to a person: in a form that clients show, a flat object of plain values, or on a page.
 
+use greenroom_actors::agent::ToolAsk;
 use greenroom_actors::ports::store::AskKind;
 use greenroom_actors::requests::AskDetail;
 use serde_json::{Map, Value, json};
@@ -15,15 +16,24 @@ const PAYLOAD_BYTES_MAX: usize = 4096;
 /// Formats of texts that clients know.
 const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
 
-/// A question with the form of its answer.
+/// A question to a person.
 #[derive(Debug, PartialEq)]
 pub struct Question {
-    pub message: String,
-    pub schema: Value,
+    message: String,
+    way: Way,
+}
+
+/// Way in which a person answers.
+#[derive(Debug, PartialEq)]
+enum Way {
+    /// In a form of the client, by this schema.
+    Form(Value),
+    /// On a page with this address.
+    Page(String),
 }
 
 impl Question {
-    /// Returns the question of an ask; `None` if its answer has no such form.
+    /// Returns the question of an ask; `None` if its answer has no form that clients show.
     pub fn of(detail: &AskDetail) -> Option<Self> {
         let schema = match detail.ask.kind {
             AskKind::Step | AskKind::Function | AskKind::Input => {
@@ -40,17 +50,38 @@ impl Question {
             }),
         };
         let shown = detail.payload.as_deref().and_then(shown).unwrap_or_default();
-        Some(Self { message: format!("{}{shown}", detail.ask.reason), schema })
+        Some(Self { message: format!("{}{shown}", detail.ask.reason), way: Way::Form(schema) })
+    }
+
+    /// Returns the question of an ask that is answered on a page.
+    pub fn on_page(detail: &AskDetail, url: String) -> Self {
+        Self { message: detail.ask.reason.to_string(), way: Way::Page(url) }
+    }
+
+    /// Returns the question of a tool; `None` if its answer has no form that clients show.
+    pub fn of_tool(ask: &ToolAsk) -> Option<Self> {
+        let any = json!({ "type": "string" });
+        let schema = ask.schema.as_ref().unwrap_or(&any);
+        let schema = requested(schema).or_else(|| requested_plain(schema))?;
+        Some(Self { message: ask.question.clone(), way: Way::Form(schema) })
+    }
+
+    /// Returns the answer to a tool, by the schema of its question, from what a form has given.
+    pub fn answer_to_tool(schema: Option<&Value>, content: Value) -> Value {
+        let is_plain = schema.is_none_or(|schema| requested(schema).is_none());
+        plain_answer(content, is_plain)
     }
 
     /// Returns the answer to an ask from what a form has given.
-    pub fn answer(detail: &AskDetail, mut content: Value) -> Value {
+    pub fn answer(detail: &AskDetail, content: Value) -> Value {
         let schema = detail.schema.as_ref().filter(|_| detail.ask.kind != AskKind::Approval);
         let is_plain = schema.is_some_and(|schema| requested(schema).is_none());
-        match content.get_mut(ANSWER) {
-            Some(answer) if is_plain => answer.take(),
-            Some(_) | None => content,
-        }
+        plain_answer(content, is_plain)
+    }
+
+    /// Returns true if the answer comes with the client's next request.
+    pub fn is_form(&self) -> bool {
+        matches!(self.way, Way::Form(_))
     }
 
     /// Asks again, after an answer that was refused.
@@ -59,14 +90,24 @@ impl Question {
         Self { message: format!("{refusal}\n\n{}", self.message), ..self }
     }
 
-    /// Returns the request to show the form.
+    /// Returns the request to ask.
     pub fn request(&self) -> Value {
-        json!({
-            "method": "elicitation/create",
-            "params": {
-                "mode": "form", "message": self.message, "requestedSchema": self.schema,
-            },
-        })
+        let message = &self.message;
+        let params = match &self.way {
+            Way::Form(schema) => {
+                json!({ "mode": "form", "message": message, "requestedSchema": schema })
+            }
+            Way::Page(url) => json!({ "mode": "url", "message": message, "url": url }),
+        };
+        json!({ "method": "elicitation/create", "params": params })
+    }
+}
+
+/// Returns the only field of a form that asks for a plain value.
+fn plain_answer(mut content: Value, is_plain: bool) -> Value {
+    match content.get_mut(ANSWER) {
+        Some(answer) if is_plain => answer.take(),
+        Some(_) | None => content,
     }
 }
 

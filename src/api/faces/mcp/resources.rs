@@ -4,7 +4,7 @@ use greenroom_actors::domain::ids::ExecutionId;
 use serde_json::json;
 
 use super::answers::{Members, cached, members};
-use super::message::{Refusal, Request, code};
+use super::message::{Refusal, Request, code, shown};
 use super::tokens::Run;
 use crate::api::ids::decode;
 
@@ -50,7 +50,9 @@ pub fn resource_of(uri: &str) -> Option<Run> {
 /// Refuses a resource that is not there, or that the caller does not see.
 pub fn no_resource(request: &Request, uri: &str) -> Refusal {
     let code = if request.is_legacy() { code::RESOURCE_NOT_FOUND } else { code::INVALID_PARAMS };
-    request.refuse(code, format!("Resource not found: {uri}")).with(json!({ "uri": uri }))
+    request
+        .refuse(code, format!("Resource not found: {}", shown(uri)))
+        .with(json!({ "uri": shown(uri) }))
 }
 
 #[cfg(test)]

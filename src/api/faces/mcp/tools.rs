@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use greenroom_actors::agent::AgentDefinition;
+use greenroom_actors::agent::tool::ToolDefinition;
 use greenroom_actors::domain::definition::{Body, StepKind};
 use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::registry::Registry;
@@ -23,6 +24,8 @@ const NAME_CHARS_MAX: usize = 128;
 pub struct Offer {
     pub workflows: Offered,
     pub agents: Offered,
+    /// Names of registered tools.
+    pub tools: Vec<String>,
 }
 
 /// A tool.
@@ -34,6 +37,8 @@ pub enum Tool {
     Resume(Arc<Plan>),
     /// Asks an agent.
     Agent(Arc<AgentDefinition>),
+    /// Calls a registered tool.
+    Registered(Arc<ToolDefinition>),
 }
 
 impl Offer {
@@ -45,18 +50,20 @@ impl Offer {
             names.push(resume_name(id));
         }
         names.extend(registry.agents.keys().map(|id| format!("{AGENT}{id}")));
+        names.extend(self.tools.iter().cloned());
         let found = |name: String| {
             let tool = self.find(registry, &name)?;
             let is_shown = match &tool {
                 Tool::Resume(plan) => may_wait(plan),
-                Tool::Workflow(_) | Tool::Agent(_) => true,
+                Tool::Workflow(_) | Tool::Agent(_) | Tool::Registered(_) => true,
             };
             is_shown.then_some((name, tool))
         };
         names.into_iter().filter_map(found).collect()
     }
 
-    /// Finds a tool by its name. A workflow goes before the answers to another one of a shorter name.
+    /// Finds a tool by its name. A workflow goes before the answers to another one of a shorter name,
+    /// and both before a registered tool.
     pub fn find(&self, registry: &Registry, name: &str) -> Option<Tool> {
         if name.len() > NAME_CHARS_MAX {
             return None;
@@ -67,10 +74,18 @@ impl Offer {
         };
         if let Some(id) = name.strip_prefix(WORKFLOW) {
             let resumed = || Some(Tool::Resume(workflow(id.strip_suffix(RESUME)?)?));
-            return workflow(id).map(Tool::Workflow).or_else(resumed);
+            let found = workflow(id).map(Tool::Workflow).or_else(resumed);
+            if found.is_some() {
+                return found;
+            }
         }
-        let id = name.strip_prefix(AGENT).filter(|id| self.agents.has(id))?;
-        registry.agents.get(id).map(|agent| Tool::Agent(Arc::clone(agent)))
+        let agent = name.strip_prefix(AGENT).filter(|id| self.agents.has(id));
+        if let Some(agent) = agent.and_then(|id| registry.agents.get(id)) {
+            return Some(Tool::Agent(Arc::clone(agent)));
+        }
+        let named = self.tools.iter().any(|own| own == name);
+        let tool = registry.tools.get(name).filter(|_| named)?;
+        Some(Tool::Registered(Arc::clone(tool)))
     }
 }
 
@@ -80,9 +95,23 @@ pub fn resume_name(workflow: &str) -> String {
 }
 
 impl Tool {
+    /// Returns the schema of its arguments, as far as it is the user's own.
+    pub fn parameters(&self) -> Option<&Value> {
+        match self {
+            Self::Workflow(plan) => plan.definition.input_schema.as_ref(),
+            Self::Registered(tool) => Some(&tool.spec.parameters),
+            Self::Resume(_) | Self::Agent(_) => None,
+        }
+    }
+
     /// Describes the tool.
     pub fn describe(&self, name: &str) -> Value {
         match self {
+            Self::Registered(tool) => json!({
+                "name": name,
+                "description": tool.spec.description,
+                "inputSchema": object_schema(Some(&tool.spec.parameters)),
+            }),
             Self::Workflow(plan) => {
                 let definition = &plan.definition;
                 let about = described(&definition.purpose, || {
@@ -237,7 +266,7 @@ mod tests {
     fn tools_are_those_offered_in_the_order_of_their_names() {
         let registry = registry(&[("b", Value::Null), ("a", Value::Null), ("c", Value::Null)]);
         let names = |workflows| {
-            let offer = Offer { workflows, agents: Offered::All };
+            let offer = Offer { workflows, agents: Offered::All, tools: Vec::new() };
             offer.tools(&registry).into_keys().collect::<Vec<_>>()
         };
         assert_eq!(names(Offered::All), ["workflow_a", "workflow_b", "workflow_c"]);
@@ -258,7 +287,7 @@ mod tests {
             ("g", json!({ "type": ["null", "string"] }), false),
             (&long, Value::Null, false),
         ];
-        let offer = Offer { workflows: Offered::All, agents: only(&[]) };
+        let offer = Offer { workflows: Offered::All, agents: only(&[]), tools: Vec::new() };
         for (id, schema, expected) in rows {
             let registry = registry(&[(id, schema.clone())]);
             let found = offer.find(&registry, &format!("workflow_{id}"));
@@ -273,11 +302,12 @@ mod tests {
     #[test]
     fn the_name_of_a_workflow_is_not_read_as_that_of_an_answer() {
         let both = registry(&[("a", Value::Null), ("a_resume", Value::Null)]);
-        let offer = Offer { workflows: Offered::All, agents: only(&[]) };
+        let offer = Offer { workflows: Offered::All, agents: only(&[]), tools: Vec::new() };
         let found = |registry: &Registry, name: &str| match offer.find(registry, name) {
             Some(Tool::Workflow(plan)) => format!("run {}", plan.definition.id),
             Some(Tool::Resume(plan)) => format!("resume {}", plan.definition.id),
             Some(Tool::Agent(agent)) => format!("ask {}", agent.id),
+            Some(Tool::Registered(tool)) => format!("call {}", tool.spec.name),
             None => "none".to_owned(),
         };
         assert_eq!(found(&both, "workflow_a_resume"), "run a_resume");

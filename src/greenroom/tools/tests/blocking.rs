@@ -59,6 +59,7 @@ async fn a_thread_counts_for_the_concurrency_until_it_has_ended() {
             answerer: None,
             context: serde_json::Map::new(),
             trace: TraceOrigin::New,
+            after: None,
         };
         match handle.runtime().call_tool(call).await {
             Err(CallToolError::Failed(why)) => why,

@@ -13,7 +13,7 @@ use crate::api::agents::{self, RequestKind, read_request};
 use crate::api::catalogue::RouteName;
 use crate::api::error::AskRefusal;
 use crate::api::faces::mcp::{
-    CallParams, Members, Of, Question, Response, agent_body, completed, failed,
+    AskedFor, Asking, CallParams, Members, Question, Response, agent_body, completed, failed,
 };
 use crate::api::wire::pending_ask::PendingAskView;
 use crate::api::{ApiError, inbox};
@@ -24,9 +24,21 @@ impl Session {
     /// its client disconnects, unless it waits for a person.
     pub(super) async fn call_agent(&self, agent: &AgentDefinition, params: CallParams) -> Outcome {
         if let Some(state) = &params.state {
-            let (generation, ask) = self.asked_before(&Of::Agent(agent.id.clone()), state)?;
-            let response = params.responses.of(&ask);
-            return self.answer_agent(agent, &generation, &ask, response).await;
+            let Asking::Agent { id, generation, ask } = self.asked_before(state)? else {
+                return Err(self.invalid_state());
+            };
+            if id != agent.id {
+                return Err(self.invalid_state());
+            }
+            let mut response = self.response(&params.responses, &ask.id)?;
+            if ask.is_on_page && matches!(response, Some(Response::Accepted(_))) {
+                // the person has only opened the page
+                let Some(()) = self.unless_gone(self.until_answered(&ask.id)).await else {
+                    return self.unheard();
+                };
+                response = None;
+            }
+            return self.answer_agent(agent, &generation, &ask.id, response).await;
         }
         let body = match agent_body(params.arguments) {
             Ok(body) => body.to_string(),
@@ -90,7 +102,8 @@ impl Session {
         }
     }
 
-    async fn answer_call(&self, id: &str, data: Value) -> Result<(), ApiError> {
+    /// Answers what a call asks.
+    pub(super) async fn answer_call(&self, id: &str, data: Value) -> Result<(), ApiError> {
         let (runtime, caller) = (&self.call.runtime, &self.call.caller);
         let ask = inbox::find(runtime, id, caller).await?;
         let AskSubject::Call(of) = &ask.subject else {
@@ -152,16 +165,16 @@ impl Session {
         asks: &[PendingAsk],
         refusal: Option<&str>,
     ) -> Outcome {
-        if self.request.abilities().shows_forms {
-            for pending in asks {
-                let Some(question) = self.question_of(&pending.ask_id).await else { continue };
-                let question = match refusal {
-                    Some(refusal) => question.again(refusal),
-                    None => question,
-                };
-                let of = Of::Agent(agent.id.clone());
-                return self.question(of, generation, &pending.ask_id, &question);
-            }
+        for pending in asks {
+            let Some(question) = self.question_of(&pending.ask_id).await else { continue };
+            let question = match refusal {
+                Some(refusal) => question.again(refusal),
+                None => question,
+            };
+            let (id, generation) = (agent.id.clone(), generation.to_owned());
+            let ask = AskedFor { id: pending.ask_id.to_string(), is_on_page: !question.is_form() };
+            let asking = Asking::Agent { id, generation, ask };
+            return self.question(asking, &pending.ask_id, &question);
         }
         Ok(self.waiting(generation, asks))
     }
@@ -172,7 +185,7 @@ impl Session {
         let ask = inbox::find(runtime, ask, caller).await.ok()?;
         let access = AskAccess { answerer: Some(caller.answerer(None)), ..AskAccess::default() };
         access.check_asked(&ask).ok()?;
-        Question::of(&inbox::describe(runtime, ask).await.ok()?)
+        self.shown(&inbox::describe(runtime, ask).await.ok()?)
     }
 
     fn said(&self, generation: &str, text: &str) -> Members {
@@ -195,7 +208,7 @@ impl Session {
         if let Some(asks) = asks {
             content["asks"] = json!(PendingAskView::all(asks));
         }
-        let mut result = completed(&content, ("generation", generation), &self.request);
+        let mut result = completed(&content, Some(("generation", generation)), &self.request);
         result.insert("content".to_owned(), json!([{ "type": "text", "text": text }]));
         result
     }

@@ -1,10 +1,13 @@
 //! Questions of executions that wait, and the answers of people.
 
+use std::time::Duration;
+
 use greenroom_actors::domain::fact::Suspension;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::ports::store::{ASK_PREFIX, Status};
-use greenroom_actors::requests::{AskAccess, ExecutionOutcome, ResumeExecution, Target};
+use greenroom_actors::ports::store::{ASK_PREFIX, Ask, AskState, AskSubject, AskedCall, Status};
+use greenroom_actors::requests::{AskAccess, AskDetail, ExecutionOutcome, ResumeExecution, Target};
 use serde_json::Value;
+use tokio::time::{sleep, timeout};
 
 use super::Outcome;
 use super::feed::Feed;
@@ -12,13 +15,17 @@ use super::session::Session;
 use crate::api::catalogue::RouteName;
 use crate::api::error::AskRefusal;
 use crate::api::faces::mcp::{
-    Asked, Asking, CallParams, Of, Question, Refusal, Response, Responses, ResumeArguments, Run,
-    Standing, failed, input_required, suspended,
+    Advice, Asked, AskedFor, Asking, CallParams, Question, Refusal, Response, Responses,
+    ResumeArguments, Run, Standing, Tool, failed, input_required, resume_name, suspended,
 };
 use crate::api::{ApiError, executions, inbox};
+use crate::web::peer::WATCH_INTERVAL;
 
 /// Suspensions among which one is looked for that the caller may answer.
 const ASKS_MAX: usize = 10;
+
+/// Time for which a repeated call waits until a person has answered on a page.
+const PAGE_WAIT: Duration = Duration::from_secs(25);
 
 impl Session {
     /// Answers for an execution that waits: with a question, if the client can show it.
@@ -29,72 +36,149 @@ impl Session {
         refusal: Option<&str>,
     ) -> Outcome {
         let asked = self.asked(run, waiting).await;
-        let answerable = asked.as_ref().filter(|asked| asked.may_answer);
-        if self.request.abilities().shows_forms
-            && let Some(Asked { detail, .. }) = answerable
-            && let Some(question) = Question::of(detail)
+        if let Some(Asked { detail, may_answer: true }) = &asked
+            && let Some(question) = self.shown(detail)
         {
             let question = match refusal {
                 Some(refusal) => question.again(refusal),
                 None => question,
             };
-            let of = Of::Workflow(run.workflow.clone());
-            return self.question(of, run.execution.as_str(), &detail.ask.id, &question);
+            let (id, execution) = (run.workflow.clone(), run.execution.to_string());
+            let ask = AskedFor { id: detail.ask.id.to_string(), is_on_page: !question.is_form() };
+            return self.question(
+                Asking::Workflow { id, execution, ask },
+                &detail.ask.id,
+                &question,
+            );
         }
-        Ok(suspended(run, waiting, asked.as_ref()))
+        let tool = self.resume_tool(run, asked.as_ref());
+        let advice = tool.as_deref().map_or(Advice::Inbox, Advice::Ask);
+        Ok(suspended(run, waiting, asked.as_ref(), advice))
+    }
+
+    /// Returns the question of an ask, as the client can show it.
+    pub(super) fn shown(&self, detail: &AskDetail) -> Option<Question> {
+        let abilities = self.request.abilities();
+        let form = abilities.shows_forms.then(|| Question::of(detail)).flatten();
+        let page = || {
+            let ids = [(":askId", &*detail.ask.id)];
+            let links =
+                self.call.settings.config.links.as_ref().filter(|_| abilities.opens_pages)?;
+            self.call.check_like(RouteName::LinkToAsk, &ids).ok()?;
+            let now = self.call.runtime.clock().now();
+            let url = inbox::page_for(links, &detail.ask, &self.call.caller, now).ok()?;
+            Some(Question::on_page(detail, url))
+        };
+        form.or_else(page)
+    }
+
+    /// Waits a while for the answer to an ask that is given on a page.
+    pub(super) async fn until_answered(&self, ask: &str) {
+        let answered = async {
+            let (runtime, caller) = (&self.call.runtime, &self.call.caller);
+            while inbox::find(runtime, ask, caller)
+                .await
+                .is_ok_and(|ask| ask.state == AskState::Open)
+            {
+                sleep(WATCH_INTERVAL).await;
+            }
+        };
+        // without an answer it is asked again
+        let _ = timeout(PAGE_WAIT, answered).await;
+    }
+
+    /// Returns the tool that answers what an execution waits for, if the face offers it.
+    fn resume_tool(&self, run: &Run, asked: Option<&Asked>) -> Option<String> {
+        if asked.is_some_and(|asked| matches!(asked.detail.ask.subject, AskSubject::Call(_))) {
+            return None;
+        }
+        let name = resume_name(&run.workflow);
+        let tool = self.server.offer.find(&self.call.runtime.registry(), &name)?;
+        (matches!(tool, Tool::Resume(_)) && self.may_use(&tool)).then_some(name)
     }
 
     /// Asks a person through the client.
-    pub(super) fn question(&self, of: Of, run: &str, ask: &str, question: &Question) -> Outcome {
-        let asking = Asking { of, run: run.to_owned(), ask: ask.to_owned() };
-        match self.tokens().state(asking, self.call.runtime.clock().now()) {
-            Some(state) => Ok(input_required(ask, question, &state)),
-            None => Err(self.request.refused(&ApiError::Internal)),
+    pub(super) fn question(&self, asking: Asking, key: &str, question: &Question) -> Outcome {
+        match self.tokens().state(&self.mark, asking, self.call.runtime.clock().now()) {
+            Some(state) => Ok(input_required(key, question, &state)),
+            None => Ok(failed("The answers so far are too large to ask another question.", None)),
         }
     }
 
-    /// Returns the id of what asks, and of its ask, of a state that came back to the same tool.
-    pub(super) fn asked_before(&self, of: &Of, state: &str) -> Result<(String, String), Refusal> {
-        let asking = self.tokens().read_state(state, self.call.runtime.clock().now());
-        let asking = asking.filter(|asking| asking.of == *of).ok_or_else(|| {
-            self.request.invalid(
-                "requestState is not valid; it is good for an hour, for the same user and tool",
-            )
-        })?;
-        Ok((asking.run, asking.ask))
+    /// Returns what asked, of a state that came back with the same call.
+    pub(super) fn asked_before(&self, state: &str) -> Result<Asking, Refusal> {
+        let asking = self.tokens().read_state(&self.mark, state, self.call.runtime.clock().now());
+        asking.ok_or_else(|| self.invalid_state())
     }
 
-    /// Returns the question that a task shows, with the id of its ask.
-    pub(super) async fn open_question(
+    /// Returns the answer to a question, if there is one.
+    pub(super) fn response(
+        &self,
+        responses: &Responses,
+        key: &str,
+    ) -> Result<Option<Response>, Refusal> {
+        responses.of(key).map_err(|problem| self.request.invalid(problem))
+    }
+
+    pub(super) fn invalid_state(&self) -> Refusal {
+        self.request.invalid(
+            "requestState is not valid; it is good for an hour, for the same user, tool and arguments",
+        )
+    }
+
+    /// Returns the questions that a task shows, with the ids of their asks.
+    pub(super) async fn open_questions(
         &self,
         run: &Run,
         waiting: &[Suspension],
-    ) -> Option<(String, Question)> {
-        let asked = self.asked(run, waiting).await.filter(|asked| asked.may_answer)?;
-        let question = Question::of(&asked.detail)?;
-        Some((asked.detail.ask.id.to_string(), question))
+    ) -> Vec<(String, Question)> {
+        let asks = self.all_asked(run, waiting).await.into_iter();
+        let question = |asked: Asked| {
+            let question = self.shown(&asked.detail).filter(|_| asked.may_answer)?;
+            Some((asked.detail.ask.id.to_string(), question))
+        };
+        asks.filter_map(question).collect()
     }
 
     /// Returns the first ask that the caller may answer, else the first one.
     async fn asked(&self, run: &Run, waiting: &[Suspension]) -> Option<Asked> {
+        let mut all = self.all_asked(run, waiting).await;
+        let first = all.iter().position(|asked| asked.may_answer).unwrap_or_default();
+        (first < all.len()).then(|| all.swap_remove(first))
+    }
+
+    /// Returns the open asks of an execution that the caller sees: of steps, and of calls that agents
+    /// of steps want to make.
+    async fn all_asked(&self, run: &Run, waiting: &[Suspension]) -> Vec<Asked> {
         let (runtime, caller) = (&self.call.runtime, &self.call.caller);
-        let may_resume = self.may(RouteName::ResumeExecution, run);
-        let mut first = None;
-        for suspension in waiting.iter().take(ASKS_MAX) {
-            let Some(id) = &suspension.id else { continue };
-            let found = inbox::find(runtime, &format!("{ASK_PREFIX}{id}"), caller).await;
-            let Ok(ask) = found else { continue };
-            let answerer = Some(caller.answerer(None));
-            let access = AskAccess { answerer, ..AskAccess::default() };
-            let may_answer = may_resume && access.check_asked(&ask).is_ok();
-            let Ok(detail) = inbox::describe(runtime, ask).await else { continue };
-            let asked = Asked { detail, may_answer };
-            if may_answer {
-                return Some(asked);
+        let ids = waiting.iter().take(ASKS_MAX).flat_map(ask_ids).take(ASKS_MAX);
+        let mut all = Vec::new();
+        for id in ids {
+            let Ok(ask) = inbox::find(runtime, &id, caller).await else { continue };
+            if ask.state != AskState::Open || !is_of(&ask, run) {
+                continue;
             }
-            first.get_or_insert(asked);
+            let may_answer = self.may_answer(run, &ask);
+            let Ok(detail) = inbox::describe(runtime, ask).await else { continue };
+            all.push(Asked { detail, may_answer });
         }
-        first
+        all
+    }
+
+    /// Returns true if the caller may answer an ask of the execution, as in the inbox.
+    pub(super) fn may_answer(&self, run: &Run, ask: &Ask) -> bool {
+        let may = match &ask.subject {
+            AskSubject::Step(_) => self.may(RouteName::ResumeExecution, run),
+            AskSubject::Call(of) => self.may_answer_call(of),
+        };
+        let answerer = Some(self.call.caller.answerer(None));
+        may && AskAccess { answerer, ..AskAccess::default() }.check_asked(ask).is_ok()
+    }
+
+    /// Returns true if the caller may answer what a call of an agent asks, by the rules of its route.
+    fn may_answer_call(&self, of: &AskedCall) -> bool {
+        let ids = [(":id", &*of.agent_id), (":generationId", &*of.generation_id)];
+        self.call.check_like(RouteName::CancelGeneration, &ids).is_ok()
     }
 
     /// Takes the answer to a question, which came back with its state.
@@ -105,16 +189,69 @@ impl Session {
         responses: &Responses,
         feed: Option<&Feed>,
     ) -> Outcome {
-        let (execution, ask) = self.asked_before(&Of::Workflow(workflow.to_owned()), state)?;
-        let execution = ExecutionId::parse(&execution).map_err(|_| self.request.invalid("run"))?;
-        let run = Run { workflow: workflow.to_owned(), execution };
-        match responses.of(&ask) {
+        let Asking::Workflow { id, execution, ask } = self.asked_before(state)? else {
+            return Err(self.invalid_state());
+        };
+        let execution = ExecutionId::parse(&execution).ok().filter(|_| id == workflow);
+        let execution = execution.ok_or_else(|| self.invalid_state())?;
+        let run = Run { workflow: id, execution };
+        match self.response(responses, &ask.id)? {
+            // the person has only opened the page
+            Some(Response::Accepted(_)) if ask.is_on_page => {
+                match self.unless_gone(self.until_answered(&ask.id)).await {
+                    Some(()) => self.stand(&run, None).await,
+                    None => self.unheard(),
+                }
+            }
             Some(Response::Accepted(content)) => {
-                let data = self.answer_from(&ask, content).await;
-                self.resume(&run, Some(&ask), data, feed).await
+                let data = self.answer_from(&ask.id, content).await;
+                match inbox::find(&self.call.runtime, &ask.id, &self.call.caller).await {
+                    Ok(found) if matches!(found.subject, AskSubject::Call(_)) => {
+                        self.answer_step_call(&run, &ask.id, data).await
+                    }
+                    Ok(_) | Err(_) => self.resume(&run, Some(&ask.id), data, feed).await,
+                }
             }
             Some(Response::Declined) => self.decline(&run).await,
             None => self.stand(&run, None).await,
+        }
+    }
+
+    /// Answers what a call of an agent in a step asks, and waits for what becomes of the execution.
+    async fn answer_step_call(&self, run: &Run, ask: &str, data: Value) -> Outcome {
+        let (runtime, target) = (&self.call.runtime, self.target(run));
+        let before = match executions::describe(runtime, &target).await {
+            Ok(state) => state.last_seq,
+            Err(refusal) => return self.refuse(&refusal),
+        };
+        match self.answer_call(ask, data).await {
+            Ok(()) => {}
+            Err(refusal @ ApiError::Ask(AskRefusal::InvalidData(_) | AskRefusal::Refused(_))) => {
+                return self.stand(run, Some(&refusal.to_string())).await;
+            }
+            // a lost race: what is true now
+            Err(ApiError::Ask(
+                AskRefusal::Answered { .. }
+                | AskRefusal::Expired { .. }
+                | AskRefusal::Withdrawn { .. },
+            )) => return self.stand(run, None).await,
+            Err(refusal) => return self.refuse(&refusal),
+        }
+        let continued = async {
+            let state = executions::describe(runtime, &target).await;
+            let is_open = match &state {
+                Ok(state) => !self.all_asked(run, &state.suspensions).await.is_empty(),
+                Err(_) => true,
+            };
+            // the step continues once all of its asks are answered
+            if !is_open {
+                let moved = runtime.state_when(&target, |state| state.last_seq > before);
+                let _ = timeout(PAGE_WAIT, moved).await;
+            }
+        };
+        match self.unless_gone(continued).await {
+            Some(()) => self.stand(run, None).await,
+            None => self.unheard(),
         }
     }
 
@@ -134,7 +271,10 @@ impl Session {
         match executions::describe(&self.call.runtime, &target).await {
             Ok(state) => match Standing::of_state(&state) {
                 Standing::Suspended(waiting) => {
-                    Ok(suspended(run, &waiting, self.asked(run, &waiting).await.as_ref()))
+                    let asked = self.asked(run, &waiting).await;
+                    let tool = self.resume_tool(run, asked.as_ref());
+                    let advice = Advice::Declined(tool.as_deref());
+                    Ok(suspended(run, &waiting, asked.as_ref(), advice))
                 }
                 standing => Ok(self.ended(run, &standing)),
             },
@@ -230,4 +370,22 @@ impl Session {
             None => self.unheard(),
         }
     }
+}
+
+/// Returns the ids of the asks of a suspension: its own, and those of calls, which an agent has.
+fn ask_ids(suspension: &Suspension) -> Vec<String> {
+    let own = suspension.id.iter().map(|id| format!("{ASK_PREFIX}{id}"));
+    let payload = suspension.payload.as_deref().and_then(|payload| payload.get("asks"));
+    let calls = payload.and_then(Value::as_array).into_iter().flatten();
+    let calls = calls.filter_map(|ask| Some(ask.get("askId")?.as_str()?.to_owned()));
+    own.chain(calls).collect()
+}
+
+/// Returns true if the ask is one of the execution.
+pub(super) fn is_of(ask: &Ask, run: &Run) -> bool {
+    let step = match &ask.subject {
+        AskSubject::Step(step) => Some(step),
+        AskSubject::Call(call) => call.step.as_ref(),
+    };
+    step.is_some_and(|step| step.execution_id == run.execution)
 }

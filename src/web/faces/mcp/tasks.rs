@@ -2,14 +2,15 @@
 
 use greenroom_actors::ports::store::{ASK_PREFIX, AskSubject};
 use greenroom_actors::requests::{AnswerAsk, AskAccess, ExecutionState};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Outcome;
+use super::answering::is_of;
 use super::session::Session;
 use crate::api::catalogue::RouteName;
 use crate::api::error::AskRefusal;
 use crate::api::faces::mcp::{
-    Members, Refusal, Responses, Run, Standing, Task, code, task_now, text,
+    Members, Question, Refusal, Response, Responses, Run, Standing, Task, code, task_now, text,
 };
 use crate::api::{ApiError, executions, inbox};
 
@@ -19,15 +20,14 @@ impl Session {
         let (id, run) = self.take_task(RouteName::DescribeExecution)?;
         let state = self.task_state(&run).await?;
         let standing = Standing::of_state(&state);
-        let (question, result) = match &standing {
-            Standing::Suspended(waiting) => (self.open_question(&run, waiting).await, None),
+        let (questions, result) = match &standing {
+            Standing::Suspended(waiting) => (self.open_questions(&run, waiting).await, None),
             Standing::Completed(_) | Standing::Failed(_) => {
-                (None, Some(self.ended(&run, &standing)))
+                (Vec::new(), Some(self.ended(&run, &standing)))
             }
-            Standing::Running | Standing::Cancelled(_) => (None, None),
+            Standing::Running | Standing::Cancelled(_) => (Vec::new(), None),
         };
-        let question = question.as_ref().map(|(ask, question)| (ask.as_str(), question));
-        Ok(task_now(&Task { id: &id, state: &state, question }, result))
+        Ok(task_now(&Task { id: &id, state: &state, questions: &questions }, result))
     }
 
     /// Carries `tasks/update` out: takes the answers of a person. Those to what no longer waits are
@@ -36,9 +36,8 @@ impl Session {
         let responses = Responses::take(&mut self.request)?;
         let (_, run) = self.take_task(RouteName::ResumeExecution)?;
         self.task_state(&run).await?;
-        for (key, content) in responses.accepted() {
-            let data = self.answer_from(key, content).await;
-            match self.answer_ask(&run, key, data).await {
+        for key in responses.keys() {
+            match self.answer_key(&run, key, &responses).await {
                 Ok(())
                 | Err(ApiError::Ask(
                     AskRefusal::NotFound(_)
@@ -46,6 +45,7 @@ impl Session {
                     | AskRefusal::Expired { .. }
                     | AskRefusal::Withdrawn { .. },
                 )) => {}
+                Err(ApiError::InvalidBody(problem)) => return Err(self.request.invalid(problem)),
                 Err(refusal @ ApiError::Ask(_)) => {
                     return Err(self.request.invalid(format!("inputResponses.{key}: {refusal}")));
                 }
@@ -69,17 +69,33 @@ impl Session {
     }
 
     /// Answers an ask of the execution; another one is not found.
-    async fn answer_ask(&self, run: &Run, key: &str, data: Value) -> Result<(), ApiError> {
+    async fn answer_key(
+        &self,
+        run: &Run,
+        key: &str,
+        responses: &Responses,
+    ) -> Result<(), ApiError> {
         let (runtime, caller) = (&self.call.runtime, &self.call.caller);
         let unknown = || ApiError::Ask(AskRefusal::NotFound(key.to_owned()));
         if !key.starts_with(ASK_PREFIX) {
             return Err(unknown());
         }
         let ask = inbox::find(runtime, key, caller).await?;
-        match &ask.subject {
-            AskSubject::Step(step) if step.execution_id == run.execution => {}
-            AskSubject::Step(_) | AskSubject::Call(_) => return Err(unknown()),
+        let is_refused = match &ask.subject {
+            AskSubject::Step(_) => false,
+            AskSubject::Call(_) => !self.may_answer(run, &ask),
+        };
+        if is_refused || !is_of(&ask, run) {
+            return Err(unknown());
         }
+        let response = responses.of(key).map_err(ApiError::InvalidBody)?;
+        let Some(Response::Accepted(content)) = response else { return Ok(()) };
+        let detail = inbox::describe(runtime, ask.clone()).await?;
+        // the person has only opened the page
+        if self.shown(&detail).is_some_and(|question| !question.is_form()) {
+            return Ok(());
+        }
+        let data = Question::answer(&detail, content);
         let access = AskAccess { answerer: Some(caller.answerer(None)), ..AskAccess::default() };
         let by = caller.principal(None)?;
         let answer = AnswerAsk { data, by, access, idempotency: None };
@@ -112,7 +128,8 @@ impl Session {
         self.request.invalid("unknown task")
     }
 
-    fn without_tasks(&self) -> Refusal {
+    /// Refuses a client that has not declared tasks.
+    pub(super) fn without_tasks(&self) -> Refusal {
         let text = "The client has to declare the extension io.modelcontextprotocol/tasks";
         let needed = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
         let data = json!({ "requiredCapabilities": needed });

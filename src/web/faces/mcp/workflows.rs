@@ -54,7 +54,7 @@ impl Session {
             }
         };
         let in_time = async {
-            if self.request.abilities().follows_tasks {
+            if self.follows(run) {
                 timeout(self.server.task_after, outcome).await.ok()
             } else {
                 Some(outcome.await)
@@ -69,6 +69,11 @@ impl Session {
                 self.unheard()
             }
         }
+    }
+
+    /// Returns true if the client could look after a task.
+    fn follows(&self, run: &Run) -> bool {
+        self.request.abilities().follows_tasks && self.may(RouteName::DescribeExecution, run)
     }
 
     /// Cancels the execution of a client that has gone. Older clients may lose a connection and mean
@@ -93,9 +98,7 @@ impl Session {
         refusal: Option<&str>,
     ) -> Outcome {
         match standing {
-            Standing::Suspended(_) if self.request.abilities().follows_tasks => {
-                self.become_task(run).await
-            }
+            Standing::Suspended(_) if self.follows(run) => self.become_task(run).await,
             Standing::Suspended(waiting) => self.ask(run, &waiting, refusal).await,
             standing => Ok(self.ended(run, &standing)),
         }
@@ -105,7 +108,7 @@ impl Session {
     pub(super) fn ended(&self, run: &Run, standing: &Standing) -> Members {
         let id = ("execution", run.execution.as_str());
         let text = match standing {
-            Standing::Completed(result) => return completed(result, id, &self.request),
+            Standing::Completed(result) => return completed(result, Some(id), &self.request),
             Standing::Failed(Some(step)) => format!("The workflow failed at the step {step}."),
             Standing::Failed(None) => "The workflow failed.".to_owned(),
             Standing::Cancelled(Some(reason)) => format!("The workflow was cancelled: {reason}"),
@@ -123,8 +126,7 @@ impl Session {
             Ok(state) => state,
             Err(refusal) => return self.refuse(&refusal),
         };
-        let question = self.open_question(run, &state.suspensions).await;
-        let question = question.as_ref().map(|(ask, question)| (ask.as_str(), question));
-        Ok(task(&Task { id: &id, state: &state, question }))
+        let questions = self.open_questions(run, &state.suspensions).await;
+        Ok(task(&Task { id: &id, state: &state, questions: &questions }))
     }
 }

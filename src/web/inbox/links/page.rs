@@ -85,7 +85,7 @@ impl Filled<'_> {
         let holder = match &self.link.to {
             Assignee::User(id) => format!("user {id}"),
             Assignee::Role(name) => format!("role {name}"),
-            Assignee::NotSelf => String::new(),
+            Assignee::NotSelf => "an unknown person".to_owned(),
         };
         html.push_str("<dl>\n");
         if let Some(deadline) = ask.deadline {

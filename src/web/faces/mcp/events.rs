@@ -1,0 +1,103 @@
+//! An answer as a stream of events: bounded, kept open, and ended when its client does not read.
+
+use std::time::Duration;
+
+use actix_web::web::Bytes;
+use actix_web::{Error, HttpResponse};
+use futures_util::StreamExt as _;
+use greenroom_actors::observe::disconnect::Disconnect;
+use serde_json::Value;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::session::Session;
+use crate::api::ApiError;
+use crate::telemetry::metrics::RequestMeter;
+use crate::web::peer::Peer;
+use crate::web::pending_stream::head_of_stream;
+use crate::web::settings::Settings;
+use crate::web::subscriber_queue::{Delivery, KEEP_ALIVE, SubscriberQueue, Weight};
+
+/// Weight of comments, which are not limited.
+const NO_EVENT: Weight = Weight { events: 0, bytes: 0 };
+
+/// The events of one answer.
+pub(super) struct Events {
+    queue: SubscriberQueue<Bytes>,
+    disconnect: Disconnect,
+    /// Fires when the connection is closed.
+    closed: CancellationToken,
+}
+
+impl Events {
+    /// Opens the answer to a request.
+    pub(super) fn open(session: &Session) -> Result<(Self, HttpResponse), ApiError> {
+        let (request, settings) = (&session.call.request, &session.call.settings);
+        let admitted = settings.admit_stream(request)?;
+        Peer::bound_send_buffer(request);
+        let queue = settings.subscriber_queue();
+        let counted = settings.requests().map(RequestMeter::stream);
+        let closed = CancellationToken::new();
+        let closes = closed.clone();
+        let body = queue.receiver(move || {
+            drop((counted, admitted));
+            closes.cancel();
+        });
+        let bytes = body.map(|delivery| match delivery {
+            Delivery::Item(bytes) => Ok::<_, Error>(bytes),
+            Delivery::Missed(count) => Ok(Bytes::from(format!(": dropped {count}\n\n"))),
+        });
+        let response = head_of_stream().content_type("text/event-stream").streaming(bytes);
+        let disconnect = Peer::disconnect_of(request);
+        Ok((Self { queue, disconnect, closed }, response))
+    }
+
+    /// Sends a message regardless of what was not read yet.
+    pub(super) fn send(&self, message: &Value) {
+        let (bytes, weight) = event(message);
+        self.queue.push_anyway(bytes, weight);
+    }
+
+    /// Sends a message that a client that is behind may miss.
+    pub(super) fn send_if_roomy(&self, message: &Value) {
+        let (bytes, weight) = event(message);
+        self.queue.push_if_roomy(bytes, weight);
+    }
+
+    /// Waits until the client has read most of what was sent.
+    pub(super) async fn room(&self) {
+        self.queue.room().await;
+    }
+
+    /// Waits until the client has closed the connection.
+    pub(super) async fn closed(&self) {
+        self.closed.cancelled().await;
+    }
+
+    /// Ends the answer after what was sent.
+    pub(super) fn finish(&self) {
+        self.queue.finish();
+    }
+
+    /// Shows proxies that the answer continues, and leaves a client that does not read.
+    pub(super) async fn keep_open(&self, settings: &Settings) -> ! {
+        loop {
+            sleep(settings.config.heartbeat).await;
+            self.beat(settings.config.subscriber_stall);
+        }
+    }
+
+    fn beat(&self, stall_max: Duration) {
+        if self.queue.stalled_for().is_some_and(|stall| stall >= stall_max) {
+            (self.disconnect)();
+        } else if self.queue.is_empty() {
+            self.queue.push(Bytes::from_static(KEEP_ALIVE), NO_EVENT);
+        }
+    }
+}
+
+fn event(message: &Value) -> (Bytes, Weight) {
+    let bytes = Bytes::from(format!("data: {message}\n\n"));
+    let weight = Weight { events: 1, bytes: bytes.len() };
+    (bytes, weight)
+}
