@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::domain::assignment::Assignee;
 use crate::domain::expression::{Expression, Template};
@@ -201,6 +201,15 @@ pub struct ToolAsk {
     /// Name of the question for clients of MCP; `None`: its number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// Time after which the call fails; `None`: it waits for as long as it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Duration>,
+    /// True if people may decline to answer, and the tool gets a [`ToolAsk::declinable`] answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_declinable: bool,
+    /// Value for the tool when it is called again. It is stored with the ask, and never shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memo: Option<Value>,
 }
 
 impl ToolAsk {
@@ -227,4 +236,40 @@ impl ToolAsk {
         self.to = to.into_iter().collect();
         self
     }
+
+    /// Sets the time after which the call fails without an answer.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Lets people decline, with the answer `{"action": "decline"}` or `{"action": "cancel"}` in place
+    /// of one that matches the schema. The tool gets that, or `{"action": "accept", "content": ...}`
+    /// with the answer.
+    pub fn declinable(mut self) -> Self {
+        self.is_declinable = true;
+        self
+    }
+
+    /// Sets a value that the tool finds in [`crate::agent::tool::ToolContext::memo`] when it is called
+    /// again. It is stored with the ask, and never shown.
+    pub fn memo(mut self, memo: Value) -> Self {
+        self.memo = Some(memo);
+        self
+    }
+}
+
+/// Member of the answer to an ask that may be declined.
+const ACTION: &str = "action";
+
+/// Returns the answer to an ask that may be declined, as its tool gets it, if `data` declines.
+pub(crate) fn declined(data: &Value) -> Option<Value> {
+    let members = data.as_object().filter(|members| members.len() == 1)?;
+    let action = members.get(ACTION)?.as_str()?;
+    matches!(action, "decline" | "cancel").then(|| data.clone())
+}
+
+/// Returns an answer to an ask that could have been declined, as its tool gets it.
+pub(crate) fn accepted(content: &Value) -> Value {
+    json!({ ACTION: "accept", "content": content })
 }

@@ -85,6 +85,8 @@ pub struct ToolContext {
     pub is_repetition: bool,
     /// Answers of people to earlier makings of this call.
     pub answers: Arc<Answers>,
+    /// [`ToolAsk::memo`] of the newest ask of this call.
+    pub memo: Option<Arc<Value>>,
     /// Its place among the concurrent calls of the tool, if these are limited.
     pub(crate) slot: Weak<OwnedSemaphorePermit>,
     pub(crate) home: Home,
@@ -107,6 +109,11 @@ pub struct Answers {
 impl Answers {
     pub(crate) fn new(given: Vec<Value>) -> Self {
         Self { given, taken: AtomicUsize::new(0) }
+    }
+
+    /// Returns all answers, also those that [`ToolContext::ask`] has returned.
+    pub fn given(&self) -> &[Value] {
+        &self.given
     }
 
     fn next(&self) -> Option<&Value> {
@@ -138,6 +145,7 @@ impl ToolContext {
             trace: None,
             is_repetition: false,
             answers: Arc::default(),
+            memo: None,
             slot: Weak::new(),
             home: Home::default(),
         }

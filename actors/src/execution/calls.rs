@@ -223,6 +223,7 @@ impl ExecutionActor {
             trace: Some(self.trace_below(life, path, attempt)),
             is_repetition: follows_interruption(life, path),
             answers: Arc::default(),
+            memo: None,
             slot: Weak::new(),
             home: self.shared.home.clone(),
         }

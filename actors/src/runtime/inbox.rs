@@ -81,7 +81,7 @@ impl Runtime {
         let step = plan.step_at(&path);
         let schema = step.and_then(|step| step.resume_schema.as_ref());
         let schema = schema.map(|schema| schema.source().clone());
-        Ok(AskDetail { ask, payload, schema, arguments: None, answer })
+        Ok(AskDetail { ask, payload, schema, arguments: None, can_decline: false, answer })
     }
 
     /// Answers an ask; resolves once the answer is durable. The first answer wins. With a known

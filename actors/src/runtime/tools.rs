@@ -251,6 +251,7 @@ fn direct_context(
         trace: None,
         is_repetition: false,
         answers: Arc::default(),
+        memo: None,
         slot: Weak::new(),
         home: Home::default(),
     }

@@ -19,6 +19,9 @@ use crate::requests::forget_operation;
 use super::memory::ContinuedMemory;
 use super::turn::{Bounds, ClientTools};
 
+/// Member of the details of an ask that people may decline to answer.
+pub(crate) const CAN_DECLINE: &str = "canDecline";
+
 /// Reason for the calls of a run that is cancelled while it waits.
 pub(crate) const CANCELLED: &str = "cancelled";
 
@@ -99,6 +102,9 @@ pub(crate) struct OpenCall {
     /// Answers to the tool's own questions, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) answers: Vec<Value>,
+    /// Memo of the newest of these questions, for the tool alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) memo: Option<Arc<Value>>,
     /// True once a person has approved the call.
     #[serde(default)]
     pub(super) is_approved: bool,
@@ -147,6 +153,9 @@ pub(crate) struct CallAsk {
     /// True if an earlier attempt of the call was interrupted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_repetition: bool,
+    /// True if people may decline to answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_declinable: bool,
 }
 
 /// An answer to the question about a call.
@@ -167,9 +176,9 @@ pub(crate) enum DecidedBy {
 
 impl CallAsk {
     /// Returns a question that is no approval.
-    pub(super) fn of(ask: PendingAsk) -> Self {
+    pub(super) fn of(ask: PendingAsk, is_declinable: bool) -> Self {
         let (on_timeout, is_editable, remembered_schema, is_repetition) = Default::default();
-        Self { ask, on_timeout, is_editable, remembered_schema, is_repetition }
+        Self { ask, on_timeout, is_editable, remembered_schema, is_repetition, is_declinable }
     }
 }
 

@@ -109,6 +109,8 @@ pub(crate) struct Caller {
     pub(crate) is_repeated: bool,
     /// Answers to the questions of the tool in earlier makings of the call.
     pub(crate) answers: Vec<Value>,
+    /// Memo of the tool's newest question.
+    pub(crate) memo: Option<Arc<Value>>,
 }
 
 /// Decisions of people and interruptions that concern a call.
@@ -307,6 +309,7 @@ impl Caller {
             trace: Some(self.trace.clone()),
             is_repetition: false,
             answers: Arc::new(Answers::new(self.answers.clone())),
+            memo: self.memo.clone(),
             slot: Weak::new(),
             home: Home::default(),
         }

@@ -167,6 +167,7 @@ impl Run {
         let caller = Caller {
             is_repeated: earlier.is_some() || self.is_interrupted,
             answers: earlier.map(|earlier| earlier.answers.clone()).unwrap_or_default(),
+            memo: earlier.and_then(|earlier| earlier.memo.clone()),
             ..caller
         };
         let gate = toolset
@@ -213,6 +214,7 @@ impl Run {
             repetition: 0,
             is_repeated: false,
             answers: Vec::new(),
+            memo: None,
         }
     }
 }

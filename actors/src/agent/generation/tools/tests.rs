@@ -100,6 +100,7 @@ fn caller() -> Caller {
         repetition: 0,
         is_repeated: false,
         answers: Vec::new(),
+        memo: None,
     }
 }
 
