@@ -8,7 +8,6 @@ mod outcome;
 pub mod tool;
 
 pub use ask::{Approval, InvalidApproval, OnCrash, OnTimeout, Remember, ToolAsk};
-pub(crate) use ask::{accepted, declined};
 pub use definition::{AgentDefinition, AgentHooks, Budget, Choice, ChoiceFunction, Hooks, RunInfo};
 pub use event::FailureKind;
 pub use outcome::{GenerateError, Generation, PendingAsk};

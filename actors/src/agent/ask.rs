@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::domain::assignment::Assignee;
 use crate::domain::expression::{Expression, Template};
@@ -257,19 +257,4 @@ impl ToolAsk {
         self.memo = Some(memo);
         self
     }
-}
-
-/// Member of the answer to an ask that may be declined.
-const ACTION: &str = "action";
-
-/// Returns the answer to an ask that may be declined, as its tool gets it, if `data` declines.
-pub(crate) fn declined(data: &Value) -> Option<Value> {
-    let members = data.as_object().filter(|members| members.len() == 1)?;
-    let action = members.get(ACTION)?.as_str()?;
-    matches!(action, "decline" | "cancel").then(|| data.clone())
-}
-
-/// Returns an answer to an ask that could have been declined, as its tool gets it.
-pub(crate) fn accepted(content: &Value) -> Value {
-    json!({ ACTION: "accept", "content": content })
 }

@@ -162,7 +162,7 @@ impl ToolContext {
     /// the same arguments and idempotency key. This then returns the answer. A tool that asks
     /// several questions has to ask them in the same order each time.
     ///
-    /// Only calls of agents can wait; others fail.
+    /// A step that calls the tool suspends in the same way. Direct calls cannot wait, and fail.
     pub fn ask(&self, ask: ToolAsk) -> Result<Value, ToolError> {
         self.answers.next().cloned().ok_or_else(|| ToolError::Waits(Box::new(ask)))
     }

@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::agent::{PendingAsk, accepted, declined};
+use crate::agent::PendingAsk;
 
 use crate::agent::generation::continuation::{CAN_DECLINE, CallAnswer, CallAsk, DecidedBy};
 use crate::agent::generation::tools::{checked, child_of};
 use crate::domain::hash::long_hash;
 use crate::domain::nesting::check_depth;
 use crate::domain::principal::Principal;
+use crate::domain::question::{accepted, declined};
 use crate::ports::answer_guard::GivenAnswer;
 use crate::ports::store::{
     AnswerKey, Ask, AskAnswer, AskChange, AskKind, AskState, AskSubject, AskedCall,

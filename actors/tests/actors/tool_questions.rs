@@ -1,19 +1,23 @@
 //! Questions of tools that can be declined, that end, and that have a memo of their tool.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use greenroom_actors::RuntimeLimits;
 use greenroom_actors::agent::ToolAsk;
 use greenroom_actors::agent::tool::ToolDefinition;
+use greenroom_actors::domain::definition::{Body, StepKind};
 use greenroom_actors::domain::message::ToolOutcome;
-use greenroom_actors::ports::store::{AskState, GenerationStatus};
+use greenroom_actors::ports::store::{AskKind, AskState, GenerationStatus, Status};
 use greenroom_actors::requests::AskError;
-use greenroom_actors::testkit::pass;
+use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use greenroom_actors::visibility::Visibility;
 use serde_json::{Value, json};
 
 use crate::approvals::{
     answer, ask, calls, decision, function, generate, open_asks, recorded, text, world,
 };
+use crate::workflows::{step, workflow};
 
 const MEMO: &str = "k3pt";
 
@@ -77,4 +81,57 @@ async fn a_question_that_is_not_answered_in_time_ends_its_call() {
     let late = ToolOutcome::Denied("refused: it was not answered in time".to_owned());
     assert_eq!((status, outcomes), (GenerationStatus::Completed, vec![late]));
     assert_eq!(ask(&world, &waiting.asks[0].ask_id).await.state, AskState::Expired);
+}
+
+/// Returns a world with a step that calls the tool.
+async fn stepping(deadline: Option<Duration>) -> World {
+    let body = Body::Tool { tool: "book".to_owned(), args: None };
+    let mut registry = registry_of([workflow("w", vec![step("book", StepKind::Then { body })])]);
+    registry.tools.insert("book".to_owned(), Arc::new(booking(deadline)));
+    World::launch(registry, RuntimeLimits::default()).await
+}
+
+#[actix::test]
+async fn a_step_suspends_for_each_question_and_continues_after_restarts() {
+    tokio::time::pause();
+    let mut world = stepping(None).await;
+    let begun = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    drop(begun);
+    for (reason, data) in
+        [("How many?", json!({ "n": 1 })), ("Sure?", json!({ "action": "decline" }))]
+    {
+        pass(Duration::from_millis(100)).await;
+        let asks = open_asks(&world).await;
+        assert_eq!((&*asks[0].reason, asks[0].kind), (reason, AskKind::Function));
+        let shown = world.runtime.describe_ask(asks[0].clone()).await.unwrap();
+        assert!(shown.can_decline && shown.schema.is_some(), "{shown:?}");
+        assert!(!format!("{shown:?}").contains(MEMO), "{shown:?}");
+        let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+        assert!(!format!("{state:?}").contains(MEMO), "{state:?}");
+        world = world.restart().await;
+        let wrong = world.runtime.answer_ask(asks[0].clone(), decision(json!({}))).await;
+        assert_eq!(wrong.unwrap_err(), AskError::InvalidData("n: missing".to_owned()));
+        answer(&world, data).await;
+    }
+    pass(Duration::from_millis(100)).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    let expected = json!([
+        { "action": "accept", "content": { "n": 1 } }, { "action": "decline" }, [MEMO, 2]
+    ]);
+    assert_eq!(state.status, Status::Completed);
+    assert_eq!(state.result.as_deref(), Some(&expected));
+}
+
+#[actix::test]
+async fn a_step_fails_once_the_deadline_of_a_question_has_passed() {
+    tokio::time::pause();
+    let world = stepping(Some(Duration::from_secs(60))).await;
+    let begun = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    drop(begun);
+    pass(Duration::from_secs(50)).await;
+    assert_eq!(open_asks(&world).await.len(), 1);
+    pass(Duration::from_secs(20)).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!(state.status, Status::Error);
+    assert_eq!(open_asks(&world).await.len(), 0);
 }

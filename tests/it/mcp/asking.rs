@@ -82,6 +82,35 @@ fn a_server_whose_questions_are_refused_cannot_ask() {
     assert_eq!(said, json!("\"this client cannot ask a person\""));
 }
 
+#[test]
+fn a_step_suspends_until_the_question_of_its_server_is_answered() {
+    let Some(clients) = clients("an MCP server that asks") else { return };
+    let remote = Remote::start(&clients, "reject");
+    let (home, server) = booking(&remote);
+    let begin = json!({ "input": { "film": "Alien" }, "options": { "executionId": "e1" } });
+    let executed = server.post("/workflows/evening/execute", &begin).data();
+    assert_eq!(executed["status"], "suspended", "{executed}");
+    let page = open_ask(&server);
+    assert_eq!((&page["kind"], &page["of"]["stepId"]), (&json!("function"), &json!("book")));
+    assert_eq!(answer(&server, &page, &json!("done")), 200);
+    let seats = open_ask(&server);
+    assert_eq!((&seats["form"][0]["name"], &seats["canDecline"]), (&json!("seats"), &json!(true)));
+    server.kill();
+    let server = start(&home);
+    assert_eq!(answer(&server, &seats, &json!({ "seats": 0 })), 400);
+    assert_eq!(answer(&server, &seats, &json!({ "seats": 2 })), 200);
+    let state = server.state_when("evening", "e1", |state| state["status"] == "completed");
+    let expected = json!({
+        "payment": { "action": "accept" },
+        "seats": { "action": "accept", "content": { "seats": 2 } },
+    });
+    let result = state["result"].as_str().unwrap().strip_prefix("Alien: ").unwrap();
+    assert_eq!(serde_json::from_str::<Value>(result).unwrap(), expected);
+    for path in ["/workflows/evening/executions/e1/state", "/workflows/evening/executions/e1/why"] {
+        assert!(!server.get(path).text().contains("s3aled"), "{path}");
+    }
+}
+
 const BOOKING: &str = r#"
 [models.offline]
 provider = "rehearsal"
@@ -93,6 +122,9 @@ rules = [
 [agents.clerk]
 model = "offline"
 tools = ["cinema.book"]
+
+[workflows.evening]
+steps = [{ id = "book", tool = "cinema.book", args = { film = "input.film" } }]
 "#;
 
 /// Starts a server that uses a cinema.

@@ -13,6 +13,7 @@ use crate::footprint;
 use crate::ids::{ExecutionId, compensated_path};
 use crate::plan::{Plan, Step, WorkClass};
 use crate::principal::Principal;
+use crate::question::{Given, Questions};
 use crate::state::at_node::at_node;
 use crate::state::bytes::{bytes_of, memory_of};
 use crate::state::lanes::Lanes;
@@ -253,8 +254,14 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
         }
         Fact::StepSkipped { .. } => end(node, Phase::Skipped, at, order),
         Fact::StepCancelled { .. } => end(node, Phase::Cancelled, at, order),
-        Fact::StepSuspended { reason, payload, deadline, id, ask, .. } => {
+        Fact::StepSuspended { reason, payload, deadline, id, ask, question, .. } => {
             wait(node, (id, reason, payload), (*deadline, ask), recorded);
+            if let Some(question) = question {
+                let before = node.questions.take();
+                let answers = before.map(|before| before.answers).unwrap_or_default();
+                let newest = Arc::clone(question);
+                node.questions = Some(Box::new(Questions { newest, is_open: true, answers }));
+            }
             return TakesHoldData::Yes;
         }
         Fact::StepResumed { data, by, .. } => resume(node, data, *by, recorded),
@@ -335,6 +342,7 @@ fn end(node: &mut Node, phase: Phase, at: Timestamp, order: u64) {
     node.phase = phase;
     node.ended_at = Some(at);
     node.ended_order = order;
+    node.questions = None;
     if node.branches.is_empty() {
         // No lane ever began.
         node.lanes = None;
@@ -418,6 +426,10 @@ fn resume(node: &mut Node, data: &Arc<Value>, by: ResumedBy, recorded: &Recorded
     let Recorded { at, by: caller, .. } = recorded;
     let (at, by, by_deadline) = (*at, caller.clone(), by == ResumedBy::Deadline);
     node.resume = Some(Arc::clone(data));
+    if let Some(questions) = node.questions.as_mut().filter(|questions| questions.is_open) {
+        questions.is_open = false;
+        questions.answers.push(Given { data: Arc::clone(data), by: by.clone() });
+    }
     let id = node.wait_id();
     node.resumed = Some(Box::new(Resumed { at, by, by_deadline, id }));
     node.phase = Phase::Ready;
