@@ -32,3 +32,5 @@ mod request;
 #[cfg(feature = "mcp")]
 mod result;
 pub mod settings;
+#[cfg(feature = "mcp")]
+mod tasks;

@@ -5,6 +5,7 @@ mod asking;
 mod away;
 mod real;
 mod scripted;
+mod tasks;
 
 use serde_json::{Value, json};
 use support::eventually;

@@ -15,6 +15,7 @@ use super::elicit::{Memo, Next, Question, Round, within};
 use super::link::{Link, Peered};
 use super::request::{self, Reply};
 use super::result::value_of;
+use super::tasks::Task;
 
 /// Member of `_meta` with the key that stays the same when a call is repeated.
 const IDEMPOTENCY_KEY: &str = "greenroom/idempotencyKey";
@@ -31,7 +32,7 @@ const PAUSES: [Duration; 5] = [
 ];
 
 /// End of an attempt that has no result.
-enum Lost {
+pub(super) enum Lost {
     /// The call may have been made. `is_closed`: the connection is lost for all calls.
     Interrupted {
         is_closed: bool,
@@ -89,6 +90,7 @@ async fn call(
         let (responses, state) = match next {
             Next::Call { responses, state } => (responses, state),
             Next::Ask(question, memo) => return Err(asked(link, &question, &memo)),
+            Next::Task(task) => return task.follow(link, tool, given).await,
         };
         let Peered { peer, session, is_repeatable } = link.connected(tool, lost_session).await?;
         if context.is_repetition && !is_repeatable {
@@ -114,6 +116,7 @@ async fn call(
                 }
                 continue;
             }
+            Ok(Reply::Task(id)) => return Task::begun(link, id)?.follow(link, tool, given).await,
             Ok(reply) => return Err(unusable(link, &reply)),
             Err(Lost::Interrupted { is_closed }) if is_repeatable && may_repeat => {
                 (may_repeat, lost_session) = (false, is_closed.then_some(session));
@@ -126,7 +129,7 @@ async fn call(
 }
 
 /// Returns the end of a call that waits for an answer.
-fn asked(link: &Link, question: &Question, memo: &Memo) -> ToolError {
+pub(super) fn asked(link: &Link, question: &Question, memo: &Memo) -> ToolError {
     match question.ask(&link.server, memo) {
         Ok(ask) => ToolError::Waits(Box::new(ask)),
         Err(refused) => refused,
@@ -160,11 +163,7 @@ fn unusable(link: &Link, reply: &Reply) -> ToolError {
             );
             failed(ErrorKind::Response, why)
         }
-        Reply::Task => {
-            let why = format!("the MCP server {server} gave a task, which is not supported");
-            failed(ErrorKind::Tool, why)
-        }
-        Reply::Complete(_) | Reply::InputRequired(_) | Reply::Foreign => {
+        Reply::Complete(_) | Reply::InputRequired(_) | Reply::Task(_) | Reply::Foreign => {
             let why = format!("the answer of the MCP server {server} is no result of a tool");
             failed(ErrorKind::Response, why)
         }
@@ -186,14 +185,11 @@ fn params(
     params
 }
 
-fn lost(link: &Link, error: &ServiceError) -> Lost {
+/// Explains why a request has no result.
+pub(super) fn lost(link: &Link, error: &ServiceError) -> Lost {
     let server = link.name();
     match error {
-        ServiceError::McpError(error) => {
-            let message = shortened(&error.message, MESSAGE_BYTES_MAX);
-            let message = link.without_secrets(message.to_owned());
-            Lost::Failed(AttemptFailure::new(ErrorKind::Tool, message))
-        }
+        ServiceError::McpError(error) => Lost::Failed(refused(link, &error.message)),
         ServiceError::TransportSend(error) => {
             link.suspect();
             let error = error.error.as_ref();
@@ -214,6 +210,12 @@ fn lost(link: &Link, error: &ServiceError) -> Lost {
     }
 }
 
+/// Returns the failure of a call that its server refuses in these words.
+pub(super) fn refused(link: &Link, message: &str) -> AttemptFailure {
+    let message = shortened(message, MESSAGE_BYTES_MAX);
+    AttemptFailure::new(ErrorKind::Tool, link.without_secrets(message.to_owned()))
+}
+
 fn interrupted() -> ToolError {
     failed(ErrorKind::Connection, "the call was interrupted; it may have happened")
 }
@@ -224,7 +226,7 @@ pub(super) fn failed(kind: ErrorKind, why: impl Into<String>) -> ToolError {
 
 impl Link {
     /// Removes the secrets of the connection from a result.
-    fn cleaned(&self, result: CallToolResult) -> CallToolResult {
+    pub(super) fn cleaned(&self, result: CallToolResult) -> CallToolResult {
         if !self.has_secrets() {
             return result;
         }

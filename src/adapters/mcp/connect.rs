@@ -9,6 +9,7 @@ use http::{HeaderName, HeaderValue};
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
     ErrorCode, ErrorData, Implementation, PaginatedRequestParams, ProtocolVersion,
+    TASKS_EXTENSION_ID,
 };
 use rmcp::service::{
     ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, NotificationContext,
@@ -57,6 +58,8 @@ pub(super) struct Client {
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
+        let tasks = (TASKS_EXTENSION_ID.to_owned(), Default::default());
+        capabilities.extensions = Some([tasks].into());
         if self.server.on_input.is_some() {
             let (form, url) = Default::default();
             capabilities.elicitation =

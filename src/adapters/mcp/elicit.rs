@@ -10,6 +10,7 @@ use url::Url;
 
 use super::call::failed;
 use super::settings::{McpServer, McpTransport, OnInput};
+use super::tasks::Task;
 
 /// Longest text of a question, in bytes.
 const MESSAGE_BYTES_MAX: usize = 4096;
@@ -45,6 +46,17 @@ pub(super) struct Round {
     pub(super) questions: Vec<(String, Question)>,
     /// Number of answers to the questions before these.
     pub(super) answered: usize,
+    /// The task that asks, if the call is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) task: Option<AskingTask>,
+}
+
+/// A task that asks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct AskingTask {
+    id: String,
+    /// Earlier questions, which are answered.
+    answered: Vec<String>,
 }
 
 /// A question to a person.
@@ -63,6 +75,8 @@ pub(super) enum Next {
         responses: Option<InputResponses>,
         state: Option<String>,
     },
+    /// The task continues with answers.
+    Task(Task),
 }
 
 impl Next {
@@ -129,7 +143,12 @@ impl Round {
             };
             questions.push((key, Question::of(server, params)?));
         }
-        Ok(Self { state, questions, answered: given.len() })
+        Ok(Self { state, questions, answered: given.len(), task: None })
+    }
+
+    /// Returns the same as questions of a task.
+    pub(super) fn of_task(self, id: String, answered: Vec<String>) -> Self {
+        Self { task: Some(AskingTask { id, answered }), ..self }
     }
 
     /// Returns the next question, or what is sent once all are answered.
@@ -138,12 +157,15 @@ impl Round {
         if let Some((_, question)) = self.questions.get(given.len()) {
             return Next::Ask(question.clone(), Memo::Round(self));
         }
-        let Self { state, questions, .. } = self;
+        let Self { state, questions, task, .. } = self;
         let responses: InputResponses = questions
             .into_iter()
             .zip(given)
             .map(|((key, question), answer)| (key, question.response(answer)))
             .collect();
+        if let Some(AskingTask { id, answered }) = task {
+            return Next::Task(Task { id, responses: Some(responses), answered });
+        }
         Next::Call { responses: (!responses.is_empty()).then_some(responses), state }
     }
 }

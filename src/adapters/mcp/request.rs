@@ -14,7 +14,8 @@ pub(super) enum Reply {
     InputRequired(InputRequiredResult),
     /// It asks for something that cannot be shown to people.
     InvalidInputRequired,
-    Task,
+    /// The id of a task.
+    Task(String),
     /// No result of a tool.
     Foreign,
 }
@@ -34,7 +35,7 @@ pub(super) async fn call(
     Ok(match result {
         ServerResult::CallToolResult(result) => Reply::Complete(result),
         ServerResult::InputRequiredResult(result) => Reply::InputRequired(result),
-        ServerResult::CreateTaskResult(_) => Reply::Task,
+        ServerResult::CreateTaskResult(result) => Reply::Task(result.task.task_id),
         ServerResult::EmptyResult(_) | ServerResult::TaskAckResult(_) => {
             Reply::Complete(CallToolResult::default())
         }

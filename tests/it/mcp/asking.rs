@@ -11,14 +11,14 @@ use super::{call, ready};
 use crate::program::Programs as _;
 
 /// Asks the agent `clerk`; returns the generation, which has to be suspended.
-fn suspended(server: &Server, prompt: &str) -> Value {
+pub(super) fn suspended(server: &Server, prompt: &str) -> Value {
     let answer = server.post("/agents/clerk/text", &json!({ "input": prompt })).data();
     assert_eq!(answer["status"], "suspended", "{answer}");
     answer
 }
 
 /// Returns the only open ask, as it is answered.
-fn open_ask(server: &Server) -> Value {
+pub(super) fn open_ask(server: &Server) -> Value {
     eventually("an open ask", || {
         let asks = server.get("/inbox").data();
         let [ask] = asks["asks"].as_array().unwrap().as_slice() else { return None };
@@ -28,13 +28,13 @@ fn open_ask(server: &Server) -> Value {
 }
 
 /// Answers an ask; returns the status.
-fn answer(server: &Server, ask: &Value, data: &Value) -> u16 {
+pub(super) fn answer(server: &Server, ask: &Value, data: &Value) -> u16 {
     let path = format!("/inbox/{}/answer", ask["askId"].as_str().unwrap());
     server.post(&path, &json!({ "data": data })).status
 }
 
 /// Returns the text of a generation once it has ended.
-fn text_of(server: &Server, generation: &Value) -> String {
+pub(super) fn text_of(server: &Server, generation: &Value) -> String {
     let id = generation["generationId"].as_str().unwrap();
     eventually("the generation ends", || {
         let shown = server.get(&format!("/agents/clerk/generations/{id}")).data();

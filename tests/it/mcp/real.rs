@@ -96,8 +96,13 @@ pub(super) struct Remote {
 
 impl Remote {
     pub(super) fn start(clients: &Path, legacy: &str) -> Self {
+        Self::of(clients, &["mcp-server.mjs", "t0ken-of-the-test", legacy])
+    }
+
+    /// Starts a program in the folder of the clients, which prints its address.
+    pub(super) fn of(clients: &Path, arguments: &[&str]) -> Self {
         let mut command = Command::new("node");
-        command.args(["mcp-server.mjs", "t0ken-of-the-test", legacy]).current_dir(clients);
+        command.args(arguments).current_dir(clients);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut url = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();

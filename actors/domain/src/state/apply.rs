@@ -13,7 +13,7 @@ use crate::footprint;
 use crate::ids::{ExecutionId, compensated_path};
 use crate::plan::{Plan, Step, WorkClass};
 use crate::principal::Principal;
-use crate::question::{Given, Questions};
+use crate::question::{Given, Question, Questions};
 use crate::state::at_node::at_node;
 use crate::state::bytes::{bytes_of, memory_of};
 use crate::state::lanes::Lanes;
@@ -255,13 +255,7 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
         Fact::StepSkipped { .. } => end(node, Phase::Skipped, at, order),
         Fact::StepCancelled { .. } => end(node, Phase::Cancelled, at, order),
         Fact::StepSuspended { reason, payload, deadline, id, ask, question, .. } => {
-            wait(node, (id, reason, payload), (*deadline, ask), recorded);
-            if let Some(question) = question {
-                let before = node.questions.take();
-                let answers = before.map(|before| before.answers).unwrap_or_default();
-                let newest = Arc::clone(question);
-                node.questions = Some(Box::new(Questions { newest, is_open: true, answers }));
-            }
+            wait(node, (id, reason, payload), (*deadline, ask, question), recorded);
             return TakesHoldData::Yes;
         }
         Fact::StepResumed { data, by, .. } => resume(node, data, *by, recorded),
@@ -278,7 +272,7 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
             });
         }
         Fact::ChildSuspended { child_seq, reason, payload, id, deadline, .. } => {
-            wait(node, (id, reason, payload), (*deadline, &None), recorded);
+            wait(node, (id, reason, payload), (*deadline, &None, &None), recorded);
             set_child_seq(node, *child_seq);
         }
         Fact::ChildResumed { child_seq, .. } => {
@@ -392,10 +386,13 @@ fn remember(node: &mut Node, attempt: u32, error: &str, class: Option<ErrorClass
     node.errors.push(AttemptError { attempt, at, message, class });
 }
 
+/// Deadline, rules and question of a suspension.
+type Asked<'f> = (Option<Timestamp>, &'f Option<Arc<AskRules>>, &'f Option<Arc<Question>>);
+
 fn wait(
     node: &mut Node,
     (id, reason, payload): (&Option<Arc<str>>, &Arc<str>, &Option<Arc<Value>>),
-    (deadline, ask): (Option<Timestamp>, &Option<Arc<AskRules>>),
+    (deadline, ask, question): Asked<'_>,
     recorded: &Recorded,
 ) {
     let Recorded { seq, at, .. } = *recorded;
@@ -412,6 +409,13 @@ fn wait(
         fired: false,
         ask: ask.clone(),
     }));
+    ask_of_tool(node, question.as_ref());
+}
+
+fn ask_of_tool(node: &mut Node, question: Option<&Arc<Question>>) {
+    let Some(newest) = question.cloned() else { return };
+    let answers = node.questions.take().map(|before| before.answers).unwrap_or_default();
+    node.questions = Some(Box::new(Questions { newest, is_open: true, answers }));
 }
 
 fn fire(node: &mut Node) {

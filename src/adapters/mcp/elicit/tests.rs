@@ -164,3 +164,18 @@ fn answers_of_older_servers_are_known_when_they_ask_again() {
     assert_eq!(known, [(question("a"), json!(1))]);
     assert_eq!(memo.next(&[json!(1)]), Next::BEGIN);
 }
+
+#[test]
+fn answers_for_a_task_are_sent_to_it() {
+    let server = server("own");
+    let round = Round::of(&server, asked(&json!({ "b": form("How many?") }), ""), &[]).unwrap();
+    let round = round.of_task("t1".to_owned(), vec!["a".to_owned()]);
+    let read: Round = serde_json::from_value(serde_json::to_value(&round).unwrap()).unwrap();
+    let accepted = json!({ "action": "accept", "content": { "n": 1 } });
+    let expected = Task {
+        id: "t1".to_owned(),
+        responses: Some([("b".to_owned(), accepted.clone())].into()),
+        answered: vec!["a".to_owned()],
+    };
+    assert_eq!(read.next(&[accepted]), Next::Task(expected));
+}
