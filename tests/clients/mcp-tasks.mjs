@@ -6,6 +6,8 @@ const EXTENSION = "io.modelcontextprotocol/tasks";
 const fresh = { resultType: "complete", ttlMs: 60_000, cacheScope: "private" };
 const tasks = new Map();
 const cancelled = [];
+// looks after which long tasks end
+let released = Infinity;
 
 const tool = (name, inputSchema = { type: "object" }) => ({ name, description: `Does ${name}`, inputSchema });
 const times = (task) => ({
@@ -28,7 +30,7 @@ const text = (text) => ({ content: [{ type: "text", text }] });
 /** The state of a task: it works for two looks, then asks if it has to, and shows its question once more after the answer. */
 function state(task) {
   task.looks += 1;
-  if (task.kind === "slow" || task.looks <= 2) return { status: "working" };
+  if (task.kind === "slow" || task.looks <= (task.kind === "long" ? released : 2)) return { status: "working" };
   if (task.kind === "refused") return { status: "failed", error: { code: -32602, message: "no paper" } };
   if (task.kind === "asking" && (!task.answer || task.stale-- > 0)) {
     return { status: "input_required", inputRequests: { size } };
@@ -42,11 +44,15 @@ function answer(method, params) {
     case "server/discover":
       return { ...fresh, supportedVersions: ["2026-07-28"], capabilities: { tools: {}, extensions: { [EXTENSION]: {} } } };
     case "tools/list":
-      return { ...fresh, tools: ["plain", "asking", "refused", "slow", "count"].map((name) => tool(name)) };
+      return { ...fresh, tools: ["plain", "asking", "refused", "slow", "long", "release", "count"].map((name) => tool(name)) };
     case "tools/call": {
       if (params.name === "count") {
-        const structuredContent = { calls: tasks.size, cancelled };
+        const structuredContent = { calls: tasks.size, looks: tasks.get("t1")?.looks, cancelled };
         return { resultType: "complete", structuredContent, content: [] };
+      }
+      if (params.name === "release") {
+        released = 0;
+        return { resultType: "complete", ...text("released") };
       }
       const offers = params._meta["io.modelcontextprotocol/clientCapabilities"].extensions ?? {};
       if (!(EXTENSION in offers)) return { ...text("no tasks"), isError: true };

@@ -68,6 +68,21 @@ impl Question {
     }
 }
 
+impl Questions {
+    /// Adds a question to those before.
+    pub(crate) fn with(before: Option<Box<Self>>, newest: &Arc<Question>) -> Box<Self> {
+        let answers = before.map(|before| before.answers).unwrap_or_default();
+        Box::new(Self { newest: Arc::clone(newest), is_open: true, answers })
+    }
+
+    /// Takes the data of a resume as the answer, if there is a question.
+    pub(crate) fn answer(&mut self, data: &Arc<Value>, by: Option<&Arc<Principal>>) {
+        if std::mem::take(&mut self.is_open) {
+            self.answers.push(Given { data: Arc::clone(data), by: by.cloned() });
+        }
+    }
+}
+
 /// Returns the answer to an ask that may be declined, as its tool gets it, if `data` declines.
 pub fn declined(data: &Value) -> Option<Value> {
     let members = data.as_object().filter(|members| members.len() == 1)?;

@@ -227,6 +227,7 @@ impl ExecutionActor {
             is_repetition: follows_interruption(life, path),
             answers: Arc::default(),
             memo: None,
+            notes: None,
             slot: Weak::new(),
             home: self.shared.home.clone(),
         }
@@ -248,7 +249,7 @@ fn after_questions(context: ToolContext, questions: Option<&Questions>) -> ToolC
 }
 
 fn question_of(ask: ToolAsk) -> ToolQuestion {
-    let ToolAsk { question: reason, schema, to, deadline, is_declinable, memo } = ask;
+    let ToolAsk { question: reason, schema, to, deadline, is_declinable, memo, .. } = ask;
     let memo = memo.map(Arc::new);
     let question = Question { schema, can_decline: is_declinable, memo };
     let deadline_ms = deadline.map(milliseconds);

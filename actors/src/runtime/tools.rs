@@ -252,6 +252,7 @@ fn direct_context(
         is_repetition: false,
         answers: Arc::default(),
         memo: None,
+        notes: None,
         slot: Weak::new(),
         home: Home::default(),
     }

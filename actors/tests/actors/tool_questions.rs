@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::FutureExt as _;
 use greenroom_actors::RuntimeLimits;
-use greenroom_actors::agent::ToolAsk;
-use greenroom_actors::agent::tool::ToolDefinition;
+use greenroom_actors::agent::generation::GenerationRequest;
+use greenroom_actors::agent::tool::{ToolBody, ToolContext, ToolDefinition, ToolFunction};
+use greenroom_actors::agent::{OnCrash, ToolAsk};
 use greenroom_actors::domain::definition::{Body, StepKind};
 use greenroom_actors::domain::message::ToolOutcome;
 use greenroom_actors::ports::store::{AskKind, AskState, GenerationStatus, Status};
@@ -15,7 +17,8 @@ use greenroom_actors::visibility::Visibility;
 use serde_json::{Value, json};
 
 use crate::approvals::{
-    answer, ask, calls, decision, function, generate, open_asks, recorded, text, world,
+    answer, ask, calls, decision, function, generate, open_asks, recorded, request, spec, text,
+    world,
 };
 use crate::workflows::{step, workflow};
 
@@ -81,6 +84,35 @@ async fn a_question_that_is_not_answered_in_time_ends_its_call() {
     let late = ToolOutcome::Denied("refused: it was not answered in time".to_owned());
     assert_eq!((status, outcomes), (GenerationStatus::Completed, vec![late]));
     assert_eq!(ask(&world, &waiting.asks[0].ask_id).await.state, AskState::Expired);
+}
+
+#[actix::test]
+async fn a_call_that_has_noted_where_it_continues_is_made_again_with_that() {
+    tokio::time::pause();
+    let body: ToolFunction = Arc::new(|_, context: ToolContext| {
+        async move {
+            match context.memo.as_deref() {
+                Some(memo) => Ok(memo.clone()),
+                None => {
+                    assert!(context.note(json!("here")).await);
+                    std::future::pending().await
+                }
+            }
+        }
+        .boxed()
+    });
+    let made = ToolDefinition::new(spec("book"), ToolBody::Function(body)).unwrap();
+    let tool = ToolDefinition { on_crash: OnCrash::Tell, ..made };
+    let script = [calls(&[("c1", "book", json!({}))]), text("done")];
+    let (world, _) = world(script, vec![tool]).await;
+    let running =
+        world.runtime.generate(GenerationRequest { chosen_id: Some("g".into()), ..request() });
+    assert!(tokio::time::timeout(Duration::from_secs(1), running).await.is_err());
+    let world = world.restart().await;
+    let (status, _, outcomes) = recorded(&world, "g").await;
+    assert_eq!(status, GenerationStatus::Completed);
+    assert_eq!(outcomes, [ToolOutcome::Output(json!("here"))]);
+    assert!(!ToolContext::for_test().note(json!(1)).await, "nothing takes it");
 }
 
 /// Returns a world with a step that calls the tool.

@@ -116,7 +116,10 @@ async fn call(
                 }
                 continue;
             }
-            Ok(Reply::Task(id)) => return Task::begun(link, id)?.follow(link, tool, given).await,
+            Ok(Reply::Task(id)) => {
+                let task = Task::begun(link, id, context).await?;
+                return task.follow(link, tool, given).await;
+            }
             Ok(reply) => return Err(unusable(link, &reply)),
             Err(Lost::Interrupted { is_closed }) if is_repeatable && may_repeat => {
                 (may_repeat, lost_session) = (false, is_closed.then_some(session));

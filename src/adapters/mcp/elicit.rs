@@ -32,6 +32,8 @@ const DECLINED: &str = "declined";
 pub(super) enum Memo {
     /// The server wants the call again, with answers and its state.
     Round(Round),
+    /// The call has become a task.
+    Task { id: String },
     /// The server, of an older version, asks again when the call is made again.
     Again { asked: Vec<Question> },
 }
@@ -100,6 +102,7 @@ impl Memo {
     pub(super) fn next(self, given: &[Value]) -> Next {
         match self {
             Self::Round(round) => round.next(given),
+            Self::Task { id } => Next::Task(Task { id, responses: None, answered: Vec::new() }),
             Self::Again { .. } => Next::BEGIN,
         }
     }
@@ -107,7 +110,7 @@ impl Memo {
     /// Returns the questions that are answered when the server asks them again.
     pub(super) fn known(&self, given: &[Value]) -> Vec<(Question, Value)> {
         match self {
-            Self::Round(_) => Vec::new(),
+            Self::Round(_) | Self::Task { .. } => Vec::new(),
             Self::Again { asked } => asked.iter().cloned().zip(given.iter().cloned()).collect(),
         }
     }

@@ -19,8 +19,8 @@ use super::child::Program;
 use super::connect::{
     Client, Era, McpEnvironment, Opened, list, open, why_not_begun, why_not_listed,
 };
-use super::listen::listen;
 use super::legacy::Asking;
+use super::listen::listen;
 use super::names::{Listed, RemoteTool};
 use super::settings::{McpServer, McpTransport};
 use crate::adapters::tools::secrets::Known;

@@ -3,17 +3,17 @@
 
 use std::time::Duration;
 
-use greenroom_actors::agent::tool::ToolError;
+use greenroom_actors::agent::tool::{ToolContext, ToolError};
 use greenroom_actors::domain::failure::ErrorKind;
 use rmcp::model::{
     CallToolResult, CancelTaskParams, ErrorData, GetTaskParams, InputRequiredResult,
     InputResponses, TaskPayload, UpdateTaskParams,
 };
-use rmcp::{Peer, RoleClient};
+use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
 
 use super::call::{Lost, asked, failed, lost, refused};
-use super::elicit::{Next, Round};
+use super::elicit::{Memo, Next, Round};
 use super::link::{Link, Peered};
 use super::result::value_of;
 
@@ -42,11 +42,18 @@ struct Guard {
 }
 
 impl Task {
-    /// Returns a task that has just begun.
-    pub(super) fn begun(link: &Link, id: String) -> Result<Self, ToolError> {
+    /// Returns a task that has just begun. Calls of agents note it, and find it after a restart.
+    pub(super) async fn begun(
+        link: &Link,
+        id: String,
+        context: &ToolContext,
+    ) -> Result<Self, ToolError> {
         if id.is_empty() || id.len() > ID_BYTES_MAX {
             let why = format!("the MCP server {} gave a task without a usable id", link.name());
             return Err(failed(ErrorKind::Response, why));
+        }
+        if let Ok(memo) = serde_json::to_value(Memo::Task { id: id.clone() }) {
+            context.note(memo).await;
         }
         Ok(Self { id, responses: None, answered: Vec::new() })
     }
@@ -98,7 +105,11 @@ impl Task {
         if let Some(responses) = self.responses.clone() {
             let keys: Vec<_> = responses.keys().cloned().collect();
             let params = UpdateTaskParams::new(self.id.as_str(), responses);
-            peer.update_task(params).await.map_err(|error| lost(link, &error))?;
+            match peer.update_task(params).await {
+                // one that refuses them may have got them before an interruption
+                Ok(()) | Err(ServiceError::McpError(_)) => {}
+                Err(error) => return Err(lost(link, &error)),
+            }
             self.responses = None;
             self.answered.extend(keys);
         }

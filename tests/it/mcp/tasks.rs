@@ -1,6 +1,7 @@
 //! Calls that become tasks of their server.
 
 use serde_json::{Value, json};
+use support::client::Wire;
 use support::eventually;
 use support::server::{Home, Server};
 
@@ -14,12 +15,13 @@ const CALLERS: &str = r#"
 provider = "rehearsal"
 rules = [
     { when = "tool_results", reply = "it said {{ tool_results[-1] }}" },
+    { when = "'long' in prompt", tool_call = { name = "press.long", args = {} } },
     { tool_call = { name = "press.asking", args = {} } },
 ]
 
 [agents.clerk]
 model = "offline"
-tools = ["press.asking"]
+tools = ["press.asking", "press.long"]
 
 [workflows.printing]
 steps = [{ id = "print", tool = "press.plain", args = {} }]
@@ -47,7 +49,8 @@ fn tasks_are_followed_until_they_end() {
     assert_eq!(executed["result"], "done null", "{executed}");
     let refused = call(&server, "press.refused", &json!({})).unwrap_err();
     assert_eq!(refused, "Failed to execute tool: no paper");
-    assert_eq!(count(&server), json!({ "calls": 3, "cancelled": [] }));
+    let counted = count(&server);
+    assert_eq!((&counted["calls"], &counted["cancelled"]), (&json!(3), &json!([])));
 }
 
 #[test]
@@ -58,6 +61,25 @@ fn a_task_whose_call_is_given_up_is_cancelled() {
     let failure = call(&server, "press.slow", &json!({})).unwrap_err();
     assert_eq!(failure, "Failed to execute tool: timed out after 500 ms");
     eventually("the cancellation", || (count(&server)["cancelled"] == json!(["t1"])).then_some(()));
+}
+
+#[test]
+fn a_task_of_an_agent_is_followed_after_a_kill() {
+    let Some(clients) = clients("an MCP server with tasks") else { return };
+    let remote = Remote::of(&clients, &["mcp-tasks.mjs"]);
+    let (home, server) = printing(&remote, "");
+    let mut wire = Wire::open(server.address).unwrap();
+    let body = json!({ "input": "long", "options": { "generationId": "g1" } }).to_string();
+    wire.send("POST", "/agents/clerk/text", &[], Some(body.as_bytes())).unwrap();
+    // it is looked at once it is noted
+    eventually("a look", || (count(&server)["looks"].as_u64() > Some(0)).then_some(()));
+    server.kill();
+    let server = Server::start(home.greenroom(&[]));
+    ready(&server, "press");
+    assert_eq!(call(&server, "press.release", &json!({})), Ok(json!("released")));
+    let text = text_of(&server, &json!({ "generationId": "g1" }));
+    assert!(text.contains("done null"), "{text}");
+    assert_eq!(count(&server)["calls"], 1);
 }
 
 #[test]
@@ -74,5 +96,6 @@ fn a_task_that_asks_continues_with_the_answer_after_a_kill() {
     assert_eq!(answer(&server, &ask, &json!({ "size": 3 })), 200);
     let text = text_of(&server, &waiting).replace('\\', "");
     assert!(text.contains(r#""content":{"size":3}"#), "{text}");
-    assert_eq!(count(&server), json!({ "calls": 1, "cancelled": [] }));
+    let counted = count(&server);
+    assert_eq!((&counted["calls"], &counted["cancelled"]), (&json!(1), &json!([])));
 }

@@ -13,7 +13,7 @@ use crate::footprint;
 use crate::ids::{ExecutionId, compensated_path};
 use crate::plan::{Plan, Step, WorkClass};
 use crate::principal::Principal;
-use crate::question::{Given, Question, Questions};
+use crate::question::{Question, Questions};
 use crate::state::at_node::at_node;
 use crate::state::bytes::{bytes_of, memory_of};
 use crate::state::lanes::Lanes;
@@ -409,13 +409,9 @@ fn wait(
         fired: false,
         ask: ask.clone(),
     }));
-    ask_of_tool(node, question.as_ref());
-}
-
-fn ask_of_tool(node: &mut Node, question: Option<&Arc<Question>>) {
-    let Some(newest) = question.cloned() else { return };
-    let answers = node.questions.take().map(|before| before.answers).unwrap_or_default();
-    node.questions = Some(Box::new(Questions { newest, is_open: true, answers }));
+    if let Some(newest) = question {
+        node.questions = Some(Questions::with(node.questions.take(), newest));
+    }
 }
 
 fn fire(node: &mut Node) {
@@ -430,9 +426,8 @@ fn resume(node: &mut Node, data: &Arc<Value>, by: ResumedBy, recorded: &Recorded
     let Recorded { at, by: caller, .. } = recorded;
     let (at, by, by_deadline) = (*at, caller.clone(), by == ResumedBy::Deadline);
     node.resume = Some(Arc::clone(data));
-    if let Some(questions) = node.questions.as_mut().filter(|questions| questions.is_open) {
-        questions.is_open = false;
-        questions.answers.push(Given { data: Arc::clone(data), by: by.clone() });
+    if let Some(questions) = &mut node.questions {
+        questions.answer(data, by.as_ref());
     }
     let id = node.wait_id();
     node.resumed = Some(Box::new(Resumed { at, by, by_deadline, id }));

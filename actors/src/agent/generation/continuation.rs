@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::agent::ask::OnTimeout;
 use crate::agent::outcome::PendingAsk;
 use crate::domain::hash::long_hash;
-use crate::domain::message::{Message, Part, ToolApproval};
+use crate::domain::message::{Message, Part, ToolApproval, ToolCall};
 use crate::domain::time::Timestamp;
 use crate::ports::model::{ModelOptions, Usage};
 use crate::ports::store::{ASK_PREFIX, ApprovedTools, GenerationRecord};
@@ -105,6 +105,9 @@ pub(crate) struct OpenCall {
     /// Memo of the newest of these questions, for the tool alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) memo: Option<Arc<Value>>,
+    /// True if the call has noted where it can continue after an interruption.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_noted: bool,
     /// True once a person has approved the call.
     #[serde(default)]
     pub(super) is_approved: bool,
@@ -343,6 +346,26 @@ impl Continuation {
         }
         (self.is_cancelled, self.is_released) = (true, true);
         withdrawn
+    }
+
+    /// Takes a note of a call of the last turn.
+    pub(super) fn note(&mut self, number: usize, call: &ToolCall, memo: Arc<Value>) {
+        if let Some(known) = self.calls.iter_mut().find(|known| known.number == number) {
+            (known.memo, known.is_noted) = (Some(memo), true);
+            return;
+        }
+        self.calls.push(OpenCall {
+            number,
+            tool_call_id: Arc::from(call.tool_call_id.as_str()),
+            tool_name: Arc::from(call.tool_name.as_str()),
+            // it waits for nothing
+            state: CallState::Answered,
+            answers: Vec::new(),
+            memo: Some(memo),
+            is_noted: true,
+            is_approved: false,
+            settled_at: self.interruptions,
+        });
     }
 
     /// Returns the state of a call of the last turn that waits, or has waited.

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::AgentDefinition;
 use crate::agent::ask::OnCrash;
-use crate::agent::tool::{ASK_USER, Answers, Content, ToolContext, ToolDefinition};
+use crate::agent::tool::{ASK_USER, Answers, Content, NoteSender, ToolContext, ToolDefinition};
 use crate::domain::failure::AttemptFailure;
 use crate::domain::message::{ToolCall, ToolOutcome};
 use crate::domain::trace::{SpanId, Trace};
@@ -111,6 +111,8 @@ pub(crate) struct Caller {
     pub(crate) answers: Vec<Value>,
     /// Memo of the tool's newest question.
     pub(crate) memo: Option<Arc<Value>>,
+    /// Takes notes of the call.
+    pub(crate) notes: Option<NoteSender>,
 }
 
 /// Decisions of people and interruptions that concern a call.
@@ -310,6 +312,7 @@ impl Caller {
             is_repetition: false,
             answers: Arc::new(Answers::new(self.answers.clone())),
             memo: self.memo.clone(),
+            notes: self.notes.clone(),
             slot: Weak::new(),
             home: Home::default(),
         }

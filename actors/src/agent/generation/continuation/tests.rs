@@ -28,6 +28,7 @@ fn open(number: usize, state: CallState) -> OpenCall {
         state,
         answers: Vec::new(),
         memo: None,
+        is_noted: false,
         is_approved: false,
         settled_at: 0,
     }

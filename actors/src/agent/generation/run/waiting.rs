@@ -73,10 +73,11 @@ impl Run {
     pub(super) fn permission(&self, tool_name: &str, call: Option<&OpenCall>) -> Permission {
         let interruptions = self.continuation.as_ref().map_or(0, |kept| kept.interruptions);
         let is_settled = call.is_some_and(|call| call.settled_at == interruptions);
+        let is_noted = call.is_some_and(|call| call.is_noted);
         Permission {
             is_approved: call.is_some_and(|call| call.is_approved),
             approved_schema: self.approved_tools.get(tool_name).cloned(),
-            is_interrupted: self.is_interrupted && !is_settled,
+            is_interrupted: self.is_interrupted && !is_settled && !is_noted,
         }
     }
 
@@ -139,6 +140,8 @@ impl Run {
                 state,
                 answers,
                 memo,
+                // it is interrupted while it waits for nothing
+                is_noted: false,
                 is_approved: before.as_ref().is_some_and(|it| it.is_approved),
                 settled_at: before.map_or(0, |it| it.settled_at),
             });
@@ -221,7 +224,7 @@ impl Opened<'_> {
                 (CallState::Asked(Box::new(asked)), Some(new))
             }
             Waiting::Input(question) => {
-                let ToolAsk { question, schema, to, deadline, is_declinable, memo: _ } = question;
+                let ToolAsk { question, schema, to, deadline, is_declinable, .. } = question;
                 let reason = shortened(&question, ASK_REASON_BYTES_MAX).to_owned();
                 let deadline = deadline_of(self.now, deadline);
                 let ask = self.ask(AskKind::Input, reason, schema, deadline);

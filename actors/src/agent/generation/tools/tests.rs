@@ -101,6 +101,7 @@ fn caller() -> Caller {
         is_repeated: false,
         answers: Vec::new(),
         memo: None,
+        notes: None,
     }
 }
 
