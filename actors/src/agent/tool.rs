@@ -111,7 +111,7 @@ pub(crate) struct Note {
     pub(crate) taken: oneshot::Sender<()>,
 }
 
-/// Where a call sends its notes.
+/// Sender of the notes of a call.
 #[derive(Debug, Clone)]
 pub(crate) struct NoteSender {
     pub(crate) number: usize,
