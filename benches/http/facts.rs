@@ -66,7 +66,15 @@ impl Facts {
         let column = serde_json::to_vec(&suspension).unwrap_or_default();
         let facts = [
             started(trace, input),
-            Fact::StepSuspended { path, reason, payload, deadline: None, id: Some(id), ask: None },
+            Fact::StepSuspended {
+                path,
+                reason,
+                payload,
+                deadline: None,
+                id: Some(id),
+                ask: None,
+                question: None,
+            },
             Fact::WorkflowSuspended { since: at, suspension: Box::new(suspension), others: None },
         ];
         (Self::numbered(1, at, facts), column)

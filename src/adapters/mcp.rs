@@ -10,11 +10,15 @@ mod child;
 #[cfg(feature = "mcp")]
 mod connect;
 #[cfg(feature = "mcp")]
+mod elicit;
+#[cfg(feature = "mcp")]
 mod events;
 #[cfg(feature = "mcp")]
 mod findings;
 #[cfg(feature = "mcp")]
 pub mod hub;
+#[cfg(feature = "mcp")]
+mod legacy;
 #[cfg(feature = "mcp")]
 mod lines;
 #[cfg(feature = "mcp")]
@@ -24,5 +28,9 @@ mod listen;
 #[cfg(feature = "mcp")]
 mod names;
 #[cfg(feature = "mcp")]
+mod request;
+#[cfg(feature = "mcp")]
 mod result;
 pub mod settings;
+#[cfg(feature = "mcp")]
+mod tasks;

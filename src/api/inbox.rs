@@ -19,7 +19,8 @@ use crate::api::wire::inbox::ask_cursor_text;
 
 pub use self::changes::{Change, answer, assign, claim, release, revision_of};
 pub use self::form_answer::{
-    Arguments, AskForm, DATA, DECISION, Mistake, REASON, ValueForm, choice_text, control_of,
+    Arguments, AskForm, DATA, DECISION, DECLINE, Mistake, REASON, ValueForm, choice_text,
+    control_of, declining,
 };
 pub use self::links::{Link, Links, answer_with_link, follow_link, make_link, page_for};
 pub use self::query::{AskQuery, Watch};

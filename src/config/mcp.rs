@@ -19,7 +19,7 @@ use super::programs::Program;
 use super::section::Section;
 use super::tools::{Parts, approval, in_scope};
 use super::workflows::deepest;
-use crate::adapters::mcp::settings::{McpServer, McpTransport};
+use crate::adapters::mcp::settings::{McpServer, McpTransport, OnInput};
 use crate::globs::Globs;
 
 /// Bounds of `message_bytes_max`.
@@ -28,6 +28,10 @@ pub(crate) const MESSAGE_BYTES: RangeInclusive<i64> = 1 << 10..=1 << 30;
 pub(crate) const TOOLS: RangeInclusive<i64> = 1..=10_000;
 /// Bounds of `concurrency`.
 pub(crate) const CONCURRENCY: RangeInclusive<i64> = 1..=1_000_000;
+/// Bounds of `on_input.questions_max`.
+pub(crate) const QUESTIONS: RangeInclusive<i64> = 1..=1000;
+/// Bounds of `on_input.state_bytes_max`.
+pub(crate) const STATE_BYTES: RangeInclusive<i64> = 1..=1 << 24;
 
 /// Longest name of a server: the names of its tools, which begin with it, have at most 64 characters.
 const NAME_CHARS_MAX: usize = 32;
@@ -73,6 +77,7 @@ pub(crate) fn read(name: &str, section: Section<'_>) -> Option<McpConfig> {
     let tools = section.get("tools").map(|entry| globs(&entry));
     let approval = section.get("approval").map(|entry| approvals(&entry, &section));
     let retry = section.get("retry").map(|entry| globs(&entry));
+    let on_input = section.get("on_input").map(|entry| on_input(&entry));
     let timeout = section.get("timeout").and_then(|entry| entry.duration());
     let connect_timeout = section.get("connect_timeout").and_then(|entry| entry.duration());
     let (delay, max_delay) = section.section("restart").map(restart).unwrap_or_default();
@@ -82,6 +87,7 @@ pub(crate) fn read(name: &str, section: Section<'_>) -> Option<McpConfig> {
         tools: tools.unwrap_or_else(|| Some(Globs::default()))?,
         approval: approval.unwrap_or(Some(None))?,
         retry: retry.map_or(Some(None), |retry| retry.map(Some))?,
+        on_input: on_input.unwrap_or_else(|| Some(Some(OnInput::default())))?,
         timeout,
         concurrency: section.integer("concurrency", CONCURRENCY, 100),
         connect_timeout: connect_timeout.unwrap_or(Duration::from_secs(30)),
@@ -98,7 +104,7 @@ pub(crate) fn read(name: &str, section: Section<'_>) -> Option<McpConfig> {
 }
 
 fn transport(section: &Section<'_>) -> Option<(McpTransport, Vec<Spot>)> {
-    section.later(&["oauth", "on_change", "on_input"]);
+    section.later(&["oauth", "on_change"]);
     let (url, command) = (section.get("url"), section.get("command"));
     match (url, command) {
         (Some(url), None) => {
@@ -228,6 +234,25 @@ fn approvals(entry: &Entry<'_>, server: &Section<'_>) -> Option<Option<(Globs, A
         }
         _ => entry.refuse("must be true, false, patterns of tools or { tools = ..., when = ... }"),
     }
+}
+
+/// Reads `"refuse"`, or who answers questions of the server and until when.
+#[expect(clippy::option_option, reason = "outer: refused; inner: none")]
+fn on_input(entry: &Entry<'_>) -> Option<Option<OnInput>> {
+    if !matches!(entry.value, DeValue::Table(_)) {
+        entry.one_of(&[("refuse", ())])?;
+        return Some(None);
+    }
+    let section = entry.section()?;
+    let OnInput { questions_max, state_bytes_max, .. } = OnInput::default();
+    let read = OnInput {
+        to: section.get("to").map(|entry| approval::assignees(&entry)).unwrap_or_default(),
+        deadline: section.get("deadline").and_then(|entry| entry.duration()),
+        questions_max: section.integer("questions_max", QUESTIONS, questions_max),
+        state_bytes_max: section.integer("state_bytes_max", STATE_BYTES, state_bytes_max),
+    };
+    section.close();
+    Some(Some(read))
 }
 
 fn restart(section: Section<'_>) -> (Option<Duration>, Option<Duration>) {

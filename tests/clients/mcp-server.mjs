@@ -2,7 +2,7 @@
 // Prints its address. The argument is the bearer token that it asks for.
 
 import { createServer } from "node:http";
-import { McpServer, createMcpHandler } from "@modelcontextprotocol/server";
+import { McpServer, createMcpHandler, inputRequired } from "@modelcontextprotocol/server";
 import * as z from "zod";
 
 const [token, legacy = "stateless"] = process.argv.slice(2);
@@ -29,6 +29,27 @@ function server() {
       inputSchema: z.object({ region: z.string() }),
     },
     async ({ region }) => ({ content: [{ type: "text", text: `in ${region}` }] }),
+  );
+  server.registerTool(
+    "book",
+    {
+      description: "Books seats, after it has asked how many and for the payment",
+      inputSchema: z.object({ film: z.string() }),
+    },
+    async ({ film }, { mcpReq }) => {
+      const { seats, payment } = mcpReq.inputResponses ?? {};
+      if (mcpReq.requestState() !== `s3aled-${film}` || !seats || !payment) {
+        const requestedSchema = z.object({ seats: z.number().int().min(1).max(9), aisle: z.boolean().optional() });
+        return inputRequired({
+          inputRequests: {
+            payment: inputRequired.elicitUrl({ message: "Pay", url: "https://pay.example/1" }),
+            seats: inputRequired.elicit({ message: `How many seats for ${film}?`, requestedSchema }),
+          },
+          requestState: `s3aled-${film}`,
+        });
+      }
+      return { content: [{ type: "text", text: `${film}: ${JSON.stringify({ payment, seats })}` }] };
+    },
   );
   return server;
 }

@@ -1,9 +1,11 @@
 //! Tools of MCP servers: called directly, by agents and by steps, while the servers behave and while
 //! they do not.
 
+mod asking;
 mod away;
 mod real;
 mod scripted;
+mod tasks;
 
 use serde_json::{Value, json};
 use support::eventually;
@@ -20,11 +22,12 @@ rules = [
     { when = "tool_results", reply = "it said {{ tool_results[-1] }}" },
     { when = "'sum' in prompt", tool_call = { name = "own.sum", args = { n = "41" } } },
     { when = "'die' in prompt", tool_call = { name = "own.die", args = {} } },
+    { when = "'ask' in prompt", tool_call = { name = "own.ask", args = {} } },
 ]
 
 [agents.clerk]
 model = "offline"
-tools = ["own.sum", "own.die"]
+tools = ["own.sum", "own.die", "own.ask"]
 
 [workflows.adding]
 steps = [{ id = "add", tool = "own.sum", args = { n = "input.n" } }]
@@ -48,6 +51,16 @@ impl Site {
         let home = Home::new("");
         let own = scripted::config("own", "good", &home.path("asked"));
         home.configure(&format!("{own}{lines}\n{CALLERS}"));
+        let server = Server::start(home.greenroom(&[]));
+        let site = Self { home, server };
+        ready(&site.server, "own");
+        site
+    }
+
+    /// Kills the server, and starts it again.
+    pub(super) fn after_a_kill(self) -> Self {
+        let Self { home, server } = self;
+        server.kill();
         let server = Server::start(home.greenroom(&[]));
         let site = Self { home, server };
         ready(&site.server, "own");
@@ -139,11 +152,13 @@ fn failures_reach_the_caller_in_words() {
     for (tool, expected) in [
         ("fail", "Failed to execute tool: the printer burns"),
         ("refuse", "Failed to execute tool: n is too small"),
-        ("ask", "\"this client cannot ask a person\""),
+        (
+            "ask",
+            "Failed to execute tool: the tool has to ask a person, for which only calls of agents and \
+             steps can wait",
+        ),
     ] {
-        let said = site.call(tool, &json!({})).map(|result| result.to_string());
-        let said = said.unwrap_or_else(|failure| failure);
-        assert!(said.contains(expected) || said.contains("cannot ask a person"), "{tool}: {said}");
+        assert_eq!(site.call(tool, &json!({})), Err(expected.to_owned()), "{tool}");
     }
     let invalid = site.call("sum", &json!({ "n": "one" })).unwrap_err();
     assert!(invalid.starts_with("Invalid tool input: n"), "{invalid}");

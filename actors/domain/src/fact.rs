@@ -15,6 +15,7 @@ use crate::assignment::AskRules;
 use crate::failure::ErrorClass;
 use crate::ids::{ExecutionId, StepPath};
 use crate::principal::Principal;
+use crate::question::Question;
 use crate::state::Outcome;
 use crate::status::Status;
 use crate::time::Timestamp;
@@ -137,6 +138,9 @@ pub enum Fact {
         /// Rules of the ask, if the step has any. Later changes of them are in the ask only.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ask: Option<Arc<AskRules>>,
+        /// The question, if the tool of the step asks it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        question: Option<Arc<Question>>,
     },
     StepResumed {
         path: StepPath,

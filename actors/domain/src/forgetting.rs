@@ -121,13 +121,21 @@ fn forget_nodes<'n>(nodes: impl Iterator<Item = &'n mut Node>, user: &str) -> bo
     nodes.fold(false, |any, node| {
         let in_node = forget_resume(&mut node.resume, &mut node.resumed, user);
         let is_asked = node.wait_mut().is_some_and(|wait| forget_assignee(&mut wait.ask, user));
+        let given = node.questions.iter_mut().flat_map(|questions| &mut questions.answers);
+        let in_answers = given.fold(false, |any, given| {
+            let was_theirs = strike(&mut given.by, user);
+            if was_theirs {
+                given.data = Arc::new(Value::Null);
+            }
+            any | was_theirs
+        });
         let of_child = node.child.as_mut().and_then(|child| child.resumed.as_mut());
         let in_child = of_child.is_some_and(|resumed| strike(&mut resumed.by, user));
         let inside = node
             .branches
             .iter_mut()
             .fold(false, |any, Sequence { nodes, .. }| forget_slice(nodes, user) | any);
-        any | in_node | is_asked | in_child | inside
+        any | in_node | in_answers | is_asked | in_child | inside
     })
 }
 

@@ -18,6 +18,7 @@ pub mod message;
 pub mod nesting;
 pub mod plan;
 pub mod principal;
+pub mod question;
 pub mod schema;
 pub mod slot;
 pub mod state;

@@ -62,6 +62,11 @@ impl Step {
         matches!(self.on_error, AfterLastAttempt::Ask)
     }
 
+    /// Returns true if the step calls a tool.
+    pub fn calls_tool(&self) -> bool {
+        matches!(self.work, Work::Call(Call::Tool { .. }))
+    }
+
     /// Returns true if a suspension after this many attempts is that of a generation, whose calls of
     /// tools have asks of their own. Before its first attempt, a step suspends by its own rule.
     pub fn waits_for_generation(&self, attempts: u32) -> bool {

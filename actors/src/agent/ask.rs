@@ -201,6 +201,15 @@ pub struct ToolAsk {
     /// Name of the question for clients of MCP; `None`: its number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// Time after which the call fails; `None`: it waits for as long as it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Duration>,
+    /// True if people may decline to answer, and the tool gets a [`ToolAsk::declinable`] answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_declinable: bool,
+    /// Value for the tool when it is called again. It is stored with the ask, and never shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memo: Option<Value>,
 }
 
 impl ToolAsk {
@@ -225,6 +234,27 @@ impl ToolAsk {
     /// Sets who may answer.
     pub fn to(mut self, to: impl IntoIterator<Item = Assignee>) -> Self {
         self.to = to.into_iter().collect();
+        self
+    }
+
+    /// Sets the time after which the call fails without an answer.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Lets people decline, with the answer `{"action": "decline"}` or `{"action": "cancel"}` in place
+    /// of one that matches the schema. The tool gets that, or `{"action": "accept", "content": ...}`
+    /// with the answer.
+    pub fn declinable(mut self) -> Self {
+        self.is_declinable = true;
+        self
+    }
+
+    /// Sets a value that the tool finds in [`crate::agent::tool::ToolContext::memo`] when it is called
+    /// again. It is stored with the ask, and never shown.
+    pub fn memo(mut self, memo: Value) -> Self {
+        self.memo = Some(memo);
         self
     }
 }

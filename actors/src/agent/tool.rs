@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 pub use self::content::Content;
@@ -85,6 +85,10 @@ pub struct ToolContext {
     pub is_repetition: bool,
     /// Answers of people to earlier makings of this call.
     pub answers: Arc<Answers>,
+    /// [`ToolAsk::memo`] of the newest ask of this call, or what it has noted since.
+    pub memo: Option<Arc<Value>>,
+    /// Takes notes, if the call is that of an agent.
+    pub(crate) notes: Option<NoteSender>,
     /// Its place among the concurrent calls of the tool, if these are limited.
     pub(crate) slot: Weak<OwnedSemaphorePermit>,
     pub(crate) home: Home,
@@ -97,6 +101,23 @@ pub struct ToolSlot {
     _permit: Option<Arc<OwnedSemaphorePermit>>,
 }
 
+/// A note of a call.
+#[derive(Debug)]
+pub(crate) struct Note {
+    /// Position of the call among those of its turn.
+    pub(crate) number: usize,
+    pub(crate) memo: Arc<Value>,
+    /// Notified once it is durable.
+    pub(crate) taken: oneshot::Sender<()>,
+}
+
+/// Sender of the notes of a call.
+#[derive(Debug, Clone)]
+pub(crate) struct NoteSender {
+    pub(crate) number: usize,
+    pub(crate) sender: mpsc::Sender<Note>,
+}
+
 /// Answers to the questions of a call, in the order in which it asked them.
 #[derive(Debug, Default)]
 pub struct Answers {
@@ -107,6 +128,11 @@ pub struct Answers {
 impl Answers {
     pub(crate) fn new(given: Vec<Value>) -> Self {
         Self { given, taken: AtomicUsize::new(0) }
+    }
+
+    /// Returns all answers, also those that [`ToolContext::ask`] has returned.
+    pub fn given(&self) -> &[Value] {
+        &self.given
     }
 
     fn next(&self) -> Option<&Value> {
@@ -138,6 +164,8 @@ impl ToolContext {
             trace: None,
             is_repetition: false,
             answers: Arc::default(),
+            memo: None,
+            notes: None,
             slot: Weak::new(),
             home: Home::default(),
         }
@@ -149,12 +177,22 @@ impl ToolContext {
         ToolSlot { _permit: self.slot.upgrade() }
     }
 
+    /// Notes where the call can continue if this process ends: it is made again then, whatever
+    /// `on_crash` of the tool says, and finds this as [`ToolContext::memo`]. Returns true once that is
+    /// durable, and false for calls that cannot note anything: those of steps and direct ones.
+    pub async fn note(&self, memo: Value) -> bool {
+        let Some(notes) = &self.notes else { return false };
+        let (taken, done) = oneshot::channel();
+        let note = Note { number: notes.number, memo: Arc::new(memo), taken };
+        notes.sender.send(note).await.is_ok() && done.await.is_ok()
+    }
+
     /// Asks a person, and waits for the answer for as long as it takes: the call ends with this
     /// error, the generation is put down, and once there is an answer the tool is called again, with
     /// the same arguments and idempotency key. This then returns the answer. A tool that asks
     /// several questions has to ask them in the same order each time.
     ///
-    /// Only calls of agents can wait; others fail.
+    /// A step that calls the tool suspends in the same way. Direct calls cannot wait, and fail.
     pub fn ask(&self, ask: ToolAsk) -> Result<Value, ToolError> {
         self.answers.next().cloned().ok_or_else(|| ToolError::Waits(Box::new(ask)))
     }

@@ -10,12 +10,14 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::generation::tools::{Invocation, ToolReturn, checked, invoke};
-use crate::agent::tool::{ToolContext, ToolDefinition};
+use crate::agent::ToolAsk;
+use crate::agent::generation::tools::{Invocation, ToolReturn, Waiting, checked, invoke};
+use crate::agent::tool::{Answers, ToolContext, ToolDefinition};
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::StepPath;
-use crate::domain::machine::{Callee, DueCall, FunctionCall, Machine, StepResult};
+use crate::domain::machine::{Callee, DueCall, FunctionCall, Machine, StepResult, ToolQuestion};
 use crate::domain::message::ToolOutcome;
+use crate::domain::question::{Question, Questions};
 use crate::domain::trace::Trace;
 use crate::execution::bodies::{Body, BodyEnd, panic_text, timed_out};
 use crate::execution::progress::{ProgressRelay, RelayGuard};
@@ -89,10 +91,11 @@ impl ExecutionActor {
             }
             Callee::Http(request) => outside(self.shared.external_calls.http(*request, origin())),
             Callee::Command(run) => outside(self.shared.external_calls.command(*run, origin())),
-            Callee::Tool { tool: name, args } => {
+            Callee::Tool { tool: name, args, questions } => {
                 let tool = registry.tools.get(&*name).cloned();
                 let tool = tool.ok_or(Missing::Tool(name))?;
                 let context = self.tool_context(life, path, attempt, token.clone());
+                let context = after_questions(context, questions.as_deref());
                 let depth = life.machine.state().start.depth + 1;
                 self.tool_body(tool, args, context, depth, timeout_ms)
             }
@@ -223,6 +226,8 @@ impl ExecutionActor {
             trace: Some(self.trace_below(life, path, attempt)),
             is_repetition: follows_interruption(life, path),
             answers: Arc::default(),
+            memo: None,
+            notes: None,
             slot: Weak::new(),
             home: self.shared.home.clone(),
         }
@@ -233,6 +238,22 @@ impl ExecutionActor {
         let trace = &life.machine.state().start.trace;
         trace.below(attempt_span(trace, &self.id, path, attempt))
     }
+}
+
+/// Adds the answers to earlier questions of a tool.
+fn after_questions(context: ToolContext, questions: Option<&Questions>) -> ToolContext {
+    let Some(questions) = questions else { return context };
+    let given = questions.answers.iter().map(|given| Value::clone(&given.data)).collect();
+    let memo = questions.newest.memo.clone();
+    ToolContext { answers: Arc::new(Answers::new(given)), memo, ..context }
+}
+
+fn question_of(ask: ToolAsk) -> ToolQuestion {
+    let ToolAsk { question: reason, schema, to, deadline, is_declinable, memo, .. } = ask;
+    let memo = memo.map(Arc::new);
+    let question = Question { schema, can_decline: is_declinable, memo };
+    let deadline_ms = deadline.map(milliseconds);
+    ToolQuestion { reason, to, deadline_ms, question: Arc::new(question) }
 }
 
 /// Returns true if the process ended during the attempt before the current one.
@@ -292,7 +313,10 @@ fn failed(kind: ErrorKind, message: impl Into<String>) -> BodyEnd {
 
 /// Returns the end of a tool call; usage of an agent behind the tool is the step's.
 fn returned(returned: ToolReturn) -> BodyEnd {
-    let ToolReturn { outcome, usage, failure, waits: _ } = returned;
+    let ToolReturn { outcome, usage, failure, waits } = returned;
+    if let Some(Waiting::Input(ask)) = waits.map(|waits| *waits) {
+        return BodyEnd::of(StepResult::Asked(Box::new(question_of(ask))));
+    }
     let result = match outcome {
         ToolOutcome::Output(output) => StepResult::Completed(Arc::new(output)),
         ToolOutcome::Error(message) | ToolOutcome::Denied(message) => {

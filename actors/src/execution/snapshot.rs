@@ -48,6 +48,10 @@ const FORM: u32 = 8;
 /// 10: compensations by reversals of children.
 const FORM_COMPENSATING: u32 = 10;
 
+/// Format version of the states of executions whose tools have asked people. Older processes would ask
+/// again.
+const FORM_ASKING: u32 = 11;
+
 /// Format version of compensations without reversals. It is read, and no longer written.
 const FORM_WITHOUT_REVERSALS: u32 = 9;
 
@@ -105,14 +109,21 @@ struct Read {
 
 /// Serializes a snapshot. Returns `None` where that fails: the facts suffice.
 pub(crate) fn write_snapshot(state: &State) -> Option<Vec<u8>> {
-    let form = if state.compensating.is_some() { FORM_COMPENSATING } else { FORM };
+    let mut has_questions = false;
+    state.root.each_live(&mut |node| has_questions |= node.questions.is_some());
+    let form = match state.compensating {
+        // steps that compensate do not ask
+        Some(_) => FORM_COMPENSATING,
+        None if has_questions => FORM_ASKING,
+        None => FORM,
+    };
     serde_json::to_vec(&Written { form, state }).ok()
 }
 
 /// Reads a snapshot of this format version.
 pub(crate) fn read_snapshot(bytes: &[u8]) -> Option<State> {
     let Form { form } = read_stored(bytes).ok()?;
-    if ![FORM, FORM_WITHOUT_REVERSALS, FORM_COMPENSATING].contains(&form) {
+    if ![FORM, FORM_WITHOUT_REVERSALS, FORM_COMPENSATING, FORM_ASKING].contains(&form) {
         return None;
     }
     read_stored(bytes).ok().map(|Read { state }| state)

@@ -24,6 +24,8 @@ pub struct AskDetail {
     pub schema: Option<Value>,
     /// Schema of the arguments of the call, if people may change them.
     pub arguments: Option<Arc<Schema>>,
+    /// True if `{"action": "decline"}` is an answer too.
+    pub can_decline: bool,
     /// The answer, once there is one.
     pub answer: Option<Answered>,
 }

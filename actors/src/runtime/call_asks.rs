@@ -7,11 +7,13 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::agent::PendingAsk;
-use crate::agent::generation::continuation::{CallAnswer, CallAsk, DecidedBy};
+
+use crate::agent::generation::continuation::{CAN_DECLINE, CallAnswer, CallAsk, DecidedBy};
 use crate::agent::generation::tools::{checked, child_of};
 use crate::domain::hash::long_hash;
 use crate::domain::nesting::check_depth;
 use crate::domain::principal::Principal;
+use crate::domain::question::{accepted, declined};
 use crate::ports::answer_guard::GivenAnswer;
 use crate::ports::store::{
     AnswerKey, Ask, AskAnswer, AskChange, AskKind, AskState, AskSubject, AskedCall,
@@ -46,7 +48,8 @@ impl Runtime {
         };
         let answer = content.answer.map(|AskAnswer { by, data, .. }| Answered { by, data });
         let payload = details.get("input").cloned().map(Arc::new);
-        Ok(AskDetail { ask, payload, schema, arguments, answer })
+        let can_decline = details[CAN_DECLINE] == true;
+        Ok(AskDetail { ask, payload, schema, arguments, can_decline, answer })
     }
 
     /// Answers an ask of a call, and continues the generation if it was the last one. The caller may
@@ -181,16 +184,16 @@ impl Runtime {
     ) -> Result<CallAnswer, AskError> {
         let lane = Lane::of(&call.agent_id, by.as_ref().map(|by| &*by.id));
         if asked.ask.kind != AskKind::Approval {
-            let Some(schema) = &asked.ask.schema else {
-                return Ok(CallAnswer::Given(Value::clone(data)));
+            let checked = self.checked_input(asked, lane, data).await?;
+            if !asked.is_declinable {
+                return Ok(CallAnswer::Given(checked?));
+            }
+            return match (checked, declined(data)) {
+                // a form may have a field with the name of the action
+                (Ok(data), _) => Ok(CallAnswer::Given(accepted(&data))),
+                (Err(_), Some(declined)) => Ok(CallAnswer::Given(declined)),
+                (Err(refusal), None) => Err(refusal),
             };
-            let evaluations = &self.shared.evaluations;
-            let compiled = evaluations.compile_for_request(lane, schema.clone()).await?;
-            // only versions that did not compile it before they asked have recorded another one
-            let Ok(schema) = compiled else { return Ok(CallAnswer::Given(Value::clone(data))) };
-            let checked = evaluations.check_for_request(lane, &schema, Value::clone(data)).await?;
-            let data = checked.map_err(|violation| AskError::InvalidData(violation.to_string()))?;
-            return Ok(CallAnswer::Given(data));
         }
         let Decision { approved, reason, input } =
             Decision::read(data, asked.is_editable).map_err(AskError::InvalidData)?;
@@ -212,6 +215,22 @@ impl Runtime {
         let checked = checked(&self.shared.evaluations, lane, tool, input, depth_max).await;
         let input = checked.map_err(|why| AskError::InvalidData(format!("input: {why}")))?;
         Ok(CallAnswer::Approved { by, input: Some(input) })
+    }
+
+    /// Checks an answer against the schema of a question.
+    async fn checked_input(
+        &self,
+        asked: &CallAsk,
+        lane: Lane,
+        data: &Value,
+    ) -> Result<Result<Value, AskError>, AskError> {
+        let Some(schema) = &asked.ask.schema else { return Ok(Ok(data.clone())) };
+        let evaluations = &self.shared.evaluations;
+        let compiled = evaluations.compile_for_request(lane, schema.clone()).await?;
+        // only versions that did not compile it before they asked have recorded another one
+        let Ok(schema) = compiled else { return Ok(Ok(data.clone())) };
+        let checked = evaluations.check_for_request(lane, &schema, data.clone()).await?;
+        Ok(checked.map_err(|violation| AskError::InvalidData(violation.to_string())))
     }
 
     /// Returns the refusal of an answer to an ask of a call that is closed.

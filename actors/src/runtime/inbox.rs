@@ -9,9 +9,12 @@ use crate::domain::fact::{Fact, Recorded};
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::Resume;
 use crate::domain::nesting::check_depth;
+use crate::domain::plan::Step;
+use crate::domain::question::Question;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
-    ASK_PREFIX, Ask, AskCursor, AskFilter, AskPage, AskState, AskSubject, AskedStep, ReadError, Row,
+    ASK_PREFIX, Ask, AskCursor, AskFilter, AskKind, AskPage, AskState, AskSubject, AskedStep,
+    ReadError, Row,
 };
 use crate::requests::{
     AnswerAsk, Answered, AskAccess, AskDetail, AskError, DescribeError, IdempotencyKey,
@@ -27,6 +30,8 @@ const FACTS_PAGE: usize = 500;
 #[derive(Default)]
 struct Recollection {
     payload: Option<Arc<Value>>,
+    /// Question of a tool.
+    question: Option<Arc<Question>>,
     answer: Option<Answered>,
 }
 
@@ -72,16 +77,23 @@ impl Runtime {
         let (target, path) = (target_of(step), Arc::clone(&step.path));
         let state = self.describe(&target).await?;
         let plan = self.shared.plan(&state.header.definition_hash).await?;
+        let step = plan.step_at(&path);
+        if ask.kind == AskKind::Function && step.is_some_and(Step::calls_tool) {
+            let Recollection { payload, question, answer } =
+                self.recollect(&ask, &target.execution_id).await?;
+            let question = question.as_deref().cloned().unwrap_or_default();
+            let Question { schema, can_decline, memo: _ } = question;
+            return Ok(AskDetail { ask, payload, schema, arguments: None, can_decline, answer });
+        }
         let id = suspension_of(&ask);
         let waiting = state.suspensions.into_iter().find(|it| it.id.as_deref() == Some(id));
-        let Recollection { payload, answer } = match waiting {
-            Some(waiting) => Recollection { payload: waiting.payload, answer: None },
+        let Recollection { payload, answer, .. } = match waiting {
+            Some(waiting) => Recollection { payload: waiting.payload, ..Recollection::default() },
             None => self.recollect(&ask, &target.execution_id).await?,
         };
-        let step = plan.step_at(&path);
         let schema = step.and_then(|step| step.resume_schema.as_ref());
         let schema = schema.map(|schema| schema.source().clone());
-        Ok(AskDetail { ask, payload, schema, arguments: None, answer })
+        Ok(AskDetail { ask, payload, schema, arguments: None, can_decline: false, answer })
     }
 
     /// Answers an ask; resolves once the answer is durable. The first answer wins. With a known
@@ -199,8 +211,10 @@ impl Runtime {
             after = last.next_seq() - 1;
             for Recorded { fact, by, .. } in facts {
                 match fact {
-                    Fact::StepSuspended { id: of, payload, .. } if of.as_deref() == id => {
-                        known.payload = payload;
+                    Fact::StepSuspended { id: of, payload, question, .. }
+                        if of.as_deref() == id =>
+                    {
+                        (known.payload, known.question) = (payload, question);
                     }
                     Fact::StepResumed { id: of, data, .. } if of.as_deref() == id => {
                         known.answer = Some(Answered { by, data });

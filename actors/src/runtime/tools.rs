@@ -251,6 +251,8 @@ fn direct_context(
         trace: None,
         is_repetition: false,
         answers: Arc::default(),
+        memo: None,
+        notes: None,
         slot: Weak::new(),
         home: Home::default(),
     }

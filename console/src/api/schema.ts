@@ -1646,6 +1646,8 @@ export interface components {
             schema: unknown;
             /** @description The fields of the answer in order, if its schema is an object of plain values. */
             form: components["schemas"]["FormField"][] | null;
+            /** @description True if `{"action": "decline"}` is an answer too, whatever the schema is. */
+            canDecline?: boolean;
             /** @description The answer, once there is one. */
             data?: unknown;
             answeredBy?: components["schemas"]["Principal"];

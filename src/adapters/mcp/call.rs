@@ -1,27 +1,38 @@
 //! One call of a tool of a server, from the thread of its caller.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use greenroom_actors::agent::tool::{ToolContext, ToolError, ToolFunction};
 use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind, shortened};
 use rmcp::ServiceError;
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, MetaObject, RequestMetaObject,
-};
+use rmcp::model::{CallToolRequestParams, CallToolResult, MetaObject, RequestMetaObject};
 use serde_json::{Map, Value};
 
 use super::connect::{was_not_sent, why_not_sent};
+use super::elicit::{Memo, Next, Question, Round, within};
 use super::link::{Link, Peered};
+use super::request::{self, Reply};
 use super::result::value_of;
+use super::tasks::Task;
 
 /// Member of `_meta` with the key that stays the same when a call is repeated.
 const IDEMPOTENCY_KEY: &str = "greenroom/idempotencyKey";
 /// Longest message of a server about a refused call.
 const MESSAGE_BYTES_MAX: usize = 4096;
 
+/// Pauses before a call is made again at a server that wants that without asking a person.
+const PAUSES: [Duration; 5] = [
+    Duration::from_millis(100),
+    Duration::from_millis(200),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+];
+
 /// End of an attempt that has no result.
-enum Lost {
+pub(super) enum Lost {
     /// The call may have been made. `is_closed`: the connection is lost for all calls.
     Interrupted {
         is_closed: bool,
@@ -57,7 +68,7 @@ impl Drop for Count<'_> {
     }
 }
 
-/// Calls a tool. If the connection is lost meanwhile, a call that may be repeated is made once more.
+/// Calls a tool, or asks what its server asks people. If the connection is lost meanwhile, a call that may be repeated is made once more.
 async fn call(
     link: &Link,
     tool: &str,
@@ -67,29 +78,97 @@ async fn call(
     let Value::Object(arguments) = arguments else {
         return Err(failed(ErrorKind::Schema, "invalid arguments: not a JSON object"));
     };
-    let server = link.name();
-    let (mut may_repeat, mut lost_session) = (true, None);
+    let given = context.answers.given();
+    let memo = Memo::of(context)?;
+    let known = memo.as_ref().map(|memo| memo.known(given)).unwrap_or_default();
+    let mut next = match memo {
+        Some(memo) => memo.next(given),
+        None => Next::BEGIN,
+    };
+    let (mut may_repeat, mut lost_session, mut pauses) = (true, None, PAUSES.into_iter());
     loop {
+        let (responses, state) = match next {
+            Next::Call { responses, state } => (responses, state),
+            Next::Ask(question, memo) => return Err(asked(link, &question, &memo)),
+            Next::Task(task) => return task.follow(link, tool, given).await,
+        };
         let Peered { peer, session, is_repeatable } = link.connected(tool, lost_session).await?;
         if context.is_repetition && !is_repeatable {
             return Err(interrupted());
         }
-        let params = params(tool, arguments.clone(), context);
-        match peer.call_tool_once(params).await.map_err(|error| lost(link, &error)) {
-            Ok(CallToolResponse::Complete(result)) => return value_of(link.cleaned(result)),
-            Ok(CallToolResponse::InputRequired(_)) => {
-                let why = format!("the MCP server {server} asks a person, which is not supported");
-                return Err(failed(ErrorKind::Tool, why));
+        let mut params = params(tool, arguments.clone(), context);
+        (params.input_responses, params.request_state) = (responses.clone(), state.clone());
+        let running = link.asking.begin(known.clone()).await;
+        let reply = tokio::select! {
+            biased;
+            question = running.asked() => return Err(again(link, &question?, &known)),
+            reply = request::call(&peer, params) => reply.map_err(|error| lost(link, &error)),
+        };
+        drop(running);
+        match reply {
+            Ok(Reply::Complete(result)) => return value_of(link.cleaned(result)),
+            Ok(Reply::InputRequired(asked)) => {
+                let is_question = asked.input_requests.as_ref().is_some_and(|it| !it.is_empty());
+                next = Round::of(&link.server, asked, given)?.next(given);
+                if !is_question {
+                    let Some(pause) = pauses.next() else { return Err(no_end(link)) };
+                    tokio::time::sleep(pause).await;
+                }
+                continue;
             }
-            Ok(_) => {
-                let why = format!("the MCP server {server} gave a task, which is not supported");
-                return Err(failed(ErrorKind::Tool, why));
+            Ok(Reply::Task(id)) => {
+                let task = Task::begun(link, id, context).await?;
+                return task.follow(link, tool, given).await;
             }
+            Ok(reply) => return Err(unusable(link, &reply)),
             Err(Lost::Interrupted { is_closed }) if is_repeatable && may_repeat => {
                 (may_repeat, lost_session) = (false, is_closed.then_some(session));
             }
             Err(Lost::Interrupted { .. }) => return Err(interrupted()),
             Err(Lost::Failed(failure)) => return Err(ToolError::Failed(failure)),
+        }
+        next = Next::Call { responses, state };
+    }
+}
+
+/// Returns the end of a call that waits for an answer.
+pub(super) fn asked(link: &Link, question: &Question, memo: &Memo) -> ToolError {
+    match question.ask(&link.server, memo) {
+        Ok(ask) => ToolError::Waits(Box::new(ask)),
+        Err(refused) => refused,
+    }
+}
+
+/// Returns the end of a call that is made again once a further question of its server is answered.
+fn again(link: &Link, question: &Question, known: &[(Question, Value)]) -> ToolError {
+    if let Err(too_many) = within(&link.server, known.len() + 1) {
+        return too_many;
+    }
+    let asked_before = known.iter().map(|(question, _)| question.clone());
+    let memo = Memo::Again { asked: asked_before.chain([question.clone()]).collect() };
+    asked(link, question, &memo)
+}
+
+/// Returns the end of a call whose server only ever wants it again.
+fn no_end(link: &Link) -> ToolError {
+    let why = format!("the MCP server {} wants the call again and again", link.name());
+    failed(ErrorKind::Response, why)
+}
+
+/// Explains an answer that is no result.
+fn unusable(link: &Link, reply: &Reply) -> ToolError {
+    let server = link.name();
+    match reply {
+        Reply::InvalidInputRequired => {
+            let why = format!(
+                "the MCP server {server} asks in a way that cannot be shown to a person: its form is \
+                 no flat object of plain values"
+            );
+            failed(ErrorKind::Response, why)
+        }
+        Reply::Complete(_) | Reply::InputRequired(_) | Reply::Task(_) | Reply::Foreign => {
+            let why = format!("the answer of the MCP server {server} is no result of a tool");
+            failed(ErrorKind::Response, why)
         }
     }
 }
@@ -109,14 +188,11 @@ fn params(
     params
 }
 
-fn lost(link: &Link, error: &ServiceError) -> Lost {
+/// Explains why a request has no result.
+pub(super) fn lost(link: &Link, error: &ServiceError) -> Lost {
     let server = link.name();
     match error {
-        ServiceError::McpError(error) => {
-            let message = shortened(&error.message, MESSAGE_BYTES_MAX);
-            let message = link.without_secrets(message.to_owned());
-            Lost::Failed(AttemptFailure::new(ErrorKind::Tool, message))
-        }
+        ServiceError::McpError(error) => Lost::Failed(refused(link, &error.message)),
         ServiceError::TransportSend(error) => {
             link.suspect();
             let error = error.error.as_ref();
@@ -137,6 +213,12 @@ fn lost(link: &Link, error: &ServiceError) -> Lost {
     }
 }
 
+/// Returns the failure of a call that its server refuses in these words.
+pub(super) fn refused(link: &Link, message: &str) -> AttemptFailure {
+    let message = shortened(message, MESSAGE_BYTES_MAX);
+    AttemptFailure::new(ErrorKind::Tool, link.without_secrets(message.to_owned()))
+}
+
 fn interrupted() -> ToolError {
     failed(ErrorKind::Connection, "the call was interrupted; it may have happened")
 }
@@ -147,7 +229,7 @@ pub(super) fn failed(kind: ErrorKind, why: impl Into<String>) -> ToolError {
 
 impl Link {
     /// Removes the secrets of the connection from a result.
-    fn cleaned(&self, result: CallToolResult) -> CallToolResult {
+    pub(super) fn cleaned(&self, result: CallToolResult) -> CallToolResult {
         if !self.has_secrets() {
             return result;
         }

@@ -7,8 +7,9 @@ use std::time::Duration;
 use greenroom_actors::domain::failure::shortened;
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ErrorCode, ErrorData,
-    Implementation, PaginatedRequestParams, ProtocolVersion,
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
+    ErrorCode, ErrorData, Implementation, PaginatedRequestParams, ProtocolVersion,
+    TASKS_EXTENSION_ID,
 };
 use rmcp::service::{
     ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, NotificationContext,
@@ -27,6 +28,7 @@ use tokio::sync::Notify;
 use super::child::{Program, Start};
 use super::events::WatchedClient;
 use super::findings::Findings;
+use super::legacy::Asking;
 use super::lines::Lines;
 use super::names::{Admission, Listed};
 use super::settings::{McpServer, McpTransport};
@@ -48,14 +50,23 @@ pub(super) type Service = RunningService<RoleClient, Client>;
 pub(super) struct Client {
     /// Notified when the server's list of tools has changed.
     pub(super) changed: Arc<Notify>,
+    pub(super) server: Arc<McpServer>,
+    /// Its calls, some of which may ask.
+    pub(super) asking: Arc<Asking>,
 }
 
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
-        // no capability: servers may ask for nothing
+        let mut capabilities = ClientCapabilities::default();
+        let tasks = (TASKS_EXTENSION_ID.to_owned(), Default::default());
+        capabilities.extensions = Some([tasks].into());
+        if self.server.on_input.is_some() {
+            let (form, url) = Default::default();
+            capabilities.elicitation =
+                Some(ElicitationCapability::new().with_form(form).with_url(url));
+        }
         let client = Implementation::new("greenroom", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), client)
-            .with_protocol_version(ProtocolVersion::V_2025_11_25)
+        ClientConfig::new(capabilities, client).with_protocol_version(ProtocolVersion::V_2025_11_25)
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
@@ -64,11 +75,14 @@ impl ClientHandler for Client {
 
     async fn create_elicitation(
         &self,
-        _: ElicitRequestParams,
+        asked: ElicitRequestParams,
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let why = "this client cannot ask a person";
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, None))
+        if self.server.on_input.is_none() {
+            let why = "this client cannot ask a person";
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, None));
+        }
+        self.asking.answer(&self.server, asked)
     }
 }
 

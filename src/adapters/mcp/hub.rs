@@ -144,7 +144,7 @@ fn definition(
     tool: &RemoteTool,
     is_guarded: bool,
 ) -> Option<Arc<ToolDefinition>> {
-    let McpServer { name: server, approval, timeout, .. } = &link.server;
+    let McpServer { name: server, approval, timeout, .. } = &*link.server;
     let RemoteTool { name, description, parameters, is_repeatable } = tool;
     let spec = ToolSpec {
         name: format!("{server}.{name}"),

@@ -19,6 +19,7 @@ use super::child::Program;
 use super::connect::{
     Client, Era, McpEnvironment, Opened, list, open, why_not_begun, why_not_listed,
 };
+use super::legacy::Asking;
 use super::listen::listen;
 use super::names::{Listed, RemoteTool};
 use super::settings::{McpServer, McpTransport};
@@ -70,7 +71,7 @@ enum Ending {
 
 /// One server. Shared by the thread of connections, callers, and those who look.
 pub(super) struct Link {
-    pub(super) server: McpServer,
+    pub(super) server: Arc<McpServer>,
     environment: McpEnvironment,
     state: watch::Sender<State>,
     /// Time since which it is connected, or not.
@@ -80,6 +81,8 @@ pub(super) struct Link {
     secrets: RwLock<Known>,
     /// Limit of calls at once, which all tools share.
     pub(super) permits: Arc<Semaphore>,
+    /// Questions of the server during calls.
+    pub(super) asking: Arc<Asking>,
     /// Notified when another connection is asked for.
     pub(super) restart: Notify,
     /// Notified when the list of tools should be read again.
@@ -101,8 +104,9 @@ impl Link {
     ) -> Self {
         Self {
             permits: Arc::new(Semaphore::new(server.concurrency.min(Semaphore::MAX_PERMITS))),
-            server,
+            server: Arc::new(server),
             environment,
+            asking: Arc::default(),
             state: watch::Sender::new(State::Connecting),
             since: AtomicI64::new(SystemClock.now().0),
             listed: RwLock::default(),
@@ -208,7 +212,7 @@ impl Link {
 
     /// Keeps the server connected until the process stops.
     pub(super) async fn run(self: Arc<Self>, stop: CancellationToken) {
-        let McpServer { delay, max_delay, .. } = self.server;
+        let McpServer { delay, max_delay, .. } = *self.server;
         let (mut pause, mut era) = (delay, Era::Newest);
         loop {
             let begun = Instant::now();
@@ -278,7 +282,11 @@ impl Link {
         };
         let Opened { transport, program, findings, secrets } = opened;
         *self.secrets.write().unwrap_or_else(PoisonError::into_inner) = secrets;
-        let client = Client { changed: Arc::clone(&self.changed) };
+        let client = Client {
+            changed: Arc::clone(&self.changed),
+            server: Arc::clone(&self.server),
+            asking: Arc::clone(&self.asking),
+        };
         let limit = self.server.connect_timeout;
         let deadline = Instant::now() + limit;
         let begin = transport.begin(client, era, self.server.message_bytes_max);

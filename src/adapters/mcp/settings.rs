@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use greenroom_actors::agent::Approval;
+use greenroom_actors::domain::assignment::Assignee;
 use greenroom_actors::domain::call::UnresolvedText;
 use http::HeaderName;
 use url::Url;
@@ -23,6 +24,8 @@ pub struct McpServer {
     pub approval: Option<(Globs, Arc<Approval>)>,
     /// Tools that may be called again though the server does not say so.
     pub retry: Option<Globs>,
+    /// Asks for its questions; `None`: they are refused.
+    pub on_input: Option<OnInput>,
     /// Time limit of one call; `None`: that of all tools.
     pub timeout: Option<Duration>,
     /// Maximum number of calls at once; further ones wait.
@@ -37,6 +40,25 @@ pub struct McpServer {
     pub message_bytes_max: usize,
     /// Maximum number of its tools; further ones are left out.
     pub tools_max: usize,
+}
+
+/// Asks for the questions of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnInput {
+    /// Users and roles that may answer.
+    pub to: Vec<Assignee>,
+    /// Time after which the call fails without an answer.
+    pub deadline: Option<Duration>,
+    /// Maximum number of questions of one call.
+    pub questions_max: usize,
+    /// Largest state that a server may have kept with a question, in bytes.
+    pub state_bytes_max: usize,
+}
+
+impl Default for OnInput {
+    fn default() -> Self {
+        Self { to: Vec::new(), deadline: None, questions_max: 10, state_bytes_max: 64 * 1024 }
+    }
 }
 
 /// Connection to a server.
@@ -96,6 +118,7 @@ pub(super) mod tests {
             tools: Globs::default(),
             approval: None,
             retry: None,
+            on_input: Some(OnInput::default()),
             timeout: None,
             concurrency: 10,
             connect_timeout: Duration::from_secs(20),

@@ -3,7 +3,7 @@
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::AskKind;
 use greenroom_actors::requests::AskDetail;
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Number, Value, json};
 
 use crate::api::query::{Pairs, value_of};
 use crate::api::wire::form::{FieldView, form_of, plain_of};
@@ -16,6 +16,9 @@ pub const REASON: &str = "reason";
 
 /// Name of the control with a value as JSON, and prefix of the names of those of its fields.
 pub const DATA: &str = "data";
+
+/// Name of the button that declines to answer.
+pub const DECLINE: &str = "decline";
 
 /// Key of an answer with other arguments.
 const INPUT: &str = "input";
@@ -154,6 +157,12 @@ impl Mistake {
 /// Returns what a refusal says about the value at a name.
 fn behind<'r>(refusal: &'r str, name: &str) -> Option<&'r str> {
     refusal.strip_prefix(name)?.strip_prefix(": ")
+}
+
+/// Returns the answer that declines, if that was submitted and the ask may be declined.
+pub fn declining(detail: &AskDetail, pairs: &Pairs) -> Option<Value> {
+    let is_declined = detail.can_decline && value_of(pairs, DECLINE).is_some();
+    is_declined.then(|| json!({ "action": "decline" }))
 }
 
 /// Returns the name of the control of a field: a schema may name its fields as it likes.

@@ -132,6 +132,8 @@ pub struct AskDetailView<'a> {
     #[schema(required)]
     #[serialize_always]
     pub form: Option<Vec<FieldView<'a>>>,
+    /// True if `{"action": "decline"}` is an answer too, whatever the schema is.
+    pub can_decline: Option<bool>,
     /// The answer, once there is one.
     pub data: Option<&'a Value>,
     pub answered_by: Option<PrincipalView<'a>>,
@@ -189,7 +191,7 @@ impl<'a> AskView<'a> {
 impl<'a> AskDetailView<'a> {
     /// Shows an ask with its payload, and its answer.
     pub fn of(detail: &'a AskDetail) -> Self {
-        let AskDetail { ask, payload, schema, answer, .. } = detail;
+        let AskDetail { ask, payload, schema, can_decline, answer, .. } = detail;
         let schema = schema.as_ref();
         let answer = answer.as_ref();
         Self {
@@ -197,6 +199,7 @@ impl<'a> AskDetailView<'a> {
             payload: payload.as_deref(),
             schema,
             form: schema.and_then(form_of),
+            can_decline: can_decline.then_some(true),
             data: answer.map(|answer| &*answer.data),
             answered_by: answer.and_then(|answer| answer.by.as_deref()).map(PrincipalView::of),
         }

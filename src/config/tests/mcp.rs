@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::problems_of;
-use crate::adapters::mcp::settings::McpTransport;
+use crate::adapters::mcp::settings::{McpTransport, OnInput};
 use crate::config::Config;
 
 const AGENT: &str = "[models.m]\nprovider = \"mock\"\n";
@@ -15,7 +15,9 @@ fn all_keys_of_a_server_are_read() {
                 cwd = \"/tmp\"\nmemory_bytes_max = 1048576\ntools = [\"get_*\", \"!get_key\"]\n\
                 approval = [\"get_a*\"]\nretry = [\"get_b\"]\ntimeout = \"3s\"\nconcurrency = 2\n\
                 connect_timeout = \"4s\"\nrestart = { delay = \"2s\", max_delay = \"5s\" }\n\
-                message_bytes_max = 1024\ntools_max = 1\n";
+                message_bytes_max = 1024\ntools_max = 1\n\
+                on_input = { to = [\"role:staff\", \"!self\"], deadline = \"2d\", questions_max = 3, \
+                state_bytes_max = 7 }\n";
     let config = Config::parse(text, "c.toml").unwrap();
     let server = &config.mcp["files"].server;
     let McpTransport::Program { argv, env, cwd, memory_bytes_max } = &server.transport else {
@@ -34,7 +36,25 @@ fn all_keys_of_a_server_are_read() {
     assert_eq!((server.delay, server.max_delay), (seconds(2), seconds(5)));
     assert_eq!((server.connect_timeout, server.concurrency), (seconds(4), 2));
     assert_eq!((server.message_bytes_max, server.tools_max), (1024, 1));
+    let on_input = server.on_input.as_ref().unwrap();
+    let to: Vec<_> = on_input.to.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        (to, on_input.deadline),
+        (vec!["role:staff".into(), "!self".into()], Some(seconds(172_800)))
+    );
+    assert_eq!((on_input.questions_max, on_input.state_bytes_max), (3, 7));
     assert_eq!(config.mcp["files"].secrets().collect::<Vec<_>>(), ["PATH"]);
+}
+
+#[test]
+fn questions_of_servers_are_asked_unless_they_are_refused() {
+    let on_input = |line: &str| {
+        let config = Config::parse(&format!("{URL}{line}"), "c.toml").unwrap();
+        config.mcp["s"].server.on_input.clone()
+    };
+    assert_eq!(on_input(""), Some(OnInput::default()));
+    assert_eq!(on_input("on_input = {}\n"), Some(OnInput::default()));
+    assert_eq!(on_input("on_input = \"refuse\"\n"), None);
 }
 
 #[test]
@@ -100,7 +120,18 @@ fn mistakes_in_servers() {
         (&format!("{URL}concurrency = 0\n"), "must be from 1 to 1000000".to_owned()),
         (&format!("{URL}message_bytes_max = 1023\n"), "must be from 1024 to".to_owned()),
         (&format!("{URL}tools_max = 10001\n"), "must be from 1 to 10000".to_owned()),
-        (&format!("{URL}on_input = \"refuse\"\n"), "not supported by this version".to_owned()),
+        (&format!("{URL}on_change = \"ask\"\n"), "not supported by this version".to_owned()),
+        (&format!("{URL}on_input = \"ask\"\n"), "mcp.s.on_input".to_owned()),
+        (&format!("{URL}on_input = {{ too = [] }}\n"), "did you mean to?".to_owned()),
+        (&format!("{URL}on_input = {{ to = [\"ann\"] }}\n"), "mcp.s.on_input.to[0]".to_owned()),
+        (
+            &format!("{URL}on_input = {{ questions_max = 0 }}\n"),
+            "must be from 1 to 1000".to_owned(),
+        ),
+        (
+            &format!("{URL}on_input = {{ state_bytes_max = 16777217 }}\n"),
+            "must be from 1 to 16777216".to_owned(),
+        ),
         (
             &format!(
                 "{AGENT}{URL}[tools.\"s.a\"]\nkind = \"command\"\nargv = [\"true\"]\n\

@@ -57,7 +57,8 @@ fn table(section: Section<'_>) -> Option<Approval> {
     Some(if is_editable { approval.edit() } else { approval })
 }
 
-fn assignees(entry: &Entry<'_>) -> Vec<Assignee> {
+/// Reads who may answer.
+pub(in crate::config) fn assignees(entry: &Entry<'_>) -> Vec<Assignee> {
     Assignment::note(entry);
     let items = entry.items().unwrap_or_default();
     let assignee = |item: &Entry<'_>| {

@@ -78,7 +78,11 @@ async fn answered(call: &Call, body: Body) -> Answer {
     let (link, detail) = follow(call).await?;
     let given = pairs_of(&bytes?)?;
     let form = AskForm::of(&detail);
-    let mistakes = match form.read(&given) {
+    let read = match inbox::declining(&detail, &given) {
+        Some(declined) => Ok(declined),
+        None => form.read(&given),
+    };
+    let mistakes = match read {
         Err(mistakes) => mistakes,
         Ok(data) => match inbox::answer_with_link(&call.runtime, &link, &detail, data).await {
             Ok(_) => return Ok(guarded(HttpResponse::Ok().content_type(HTML).body(thanks()))),

@@ -13,7 +13,7 @@ use crate::clients::missing;
 use crate::program::Programs as _;
 
 /// Returns the folder of the clients if everything is installed.
-fn clients(subject: &str) -> Option<PathBuf> {
+pub(super) fn clients(subject: &str) -> Option<PathBuf> {
     let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
     match missing(&clients) {
         Some(missing) => {
@@ -89,15 +89,20 @@ steps = [{{ id = "list", tool = "files.list_directory", args = {{ path = "input.
 }
 
 /// An MCP server over HTTP. It ends when this is dropped.
-struct Remote {
+pub(super) struct Remote {
     child: Child,
-    url: String,
+    pub(super) url: String,
 }
 
 impl Remote {
-    fn start(clients: &Path, legacy: &str) -> Self {
+    pub(super) fn start(clients: &Path, legacy: &str) -> Self {
+        Self::of(clients, &["mcp-server.mjs", "t0ken-of-the-test", legacy])
+    }
+
+    /// Starts a program in the folder of the clients, which prints its address.
+    pub(super) fn of(clients: &Path, arguments: &[&str]) -> Self {
         let mut command = Command::new("node");
-        command.args(["mcp-server.mjs", "t0ken-of-the-test", legacy]).current_dir(clients);
+        command.args(arguments).current_dir(clients);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut url = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();

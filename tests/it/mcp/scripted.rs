@@ -112,7 +112,11 @@ impl Scripted {
             // the answer to the question of `ask`
             "" => {
                 if let Some(asked) = self.asked.take() {
-                    answer(&asked, &text(&message["error"]["message"].to_string()));
+                    let said = match &message["result"] {
+                        Value::Null => message["error"]["message"].to_string(),
+                        result => result.to_string(),
+                    };
+                    answer(&asked, &text(&said));
                 }
             }
             _ if id.is_null() => {}
@@ -175,7 +179,7 @@ impl Scripted {
             "ask" => {
                 self.asked = Some(id.clone());
                 let params = json!({ "message": "Sure?", "requestedSchema": { "type": "object",
-                    "properties": {} } });
+                    "required": ["sure"], "properties": { "sure": { "type": "boolean" } } } });
                 say(&json!({ "jsonrpc": "2.0", "id": "q", "method": "elicitation/create",
                              "params": params }));
             }

@@ -183,6 +183,7 @@ impl Machine {
             payload: shown_payload(payload.map(Arc::new)),
             deadline: rule.deadline_ms.map(|ms| moment.now.plus_ms(ms)),
             ask: ask.map(Arc::new),
+            question: None,
         })
     }
 

@@ -12,6 +12,7 @@ use crate::machine::scope::{Named, Outputs};
 use crate::machine::{Machine, Moment};
 use crate::plan::{Call, Work};
 use crate::principal::Principal;
+use crate::question::Questions;
 use crate::state::Node;
 
 /// A call to make now.
@@ -27,7 +28,7 @@ pub enum Callee {
     Function(FunctionCall),
     Http(Box<HttpRequest>),
     Command(Box<CommandRun>),
-    Tool { tool: Arc<str>, args: Value },
+    Tool { tool: Arc<str>, args: Value, questions: Option<Box<Questions>> },
 }
 
 /// A call of a registered function.
@@ -114,7 +115,7 @@ fn callee(
                     .map_err(|error| AttemptFailure::not_evaluated("args: ", &error))
             };
             let args = args.as_ref().map_or_else(|| Ok(Value::clone(data)), evaluated)?;
-            Ok(Callee::Tool { tool: Arc::clone(tool), args })
+            Ok(Callee::Tool { tool: Arc::clone(tool), args, questions: node.questions.clone() })
         }
     }
 }

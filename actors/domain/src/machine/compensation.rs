@@ -90,6 +90,7 @@ impl Machine {
             payload: Some(Arc::new(payload)),
             deadline: None,
             ask: None,
+            question: None,
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::assignment::AskRules;
 use crate::definition::RetryPolicy;
 use crate::effort::{self, within};
 use crate::expression::{ExpressionError, json_bytes_exceed};
@@ -12,7 +13,7 @@ use crate::failure::{AttemptFailure, ErrorClass, ErrorKind, shortened};
 use crate::hash::fraction_of;
 use crate::machine::place::Site;
 use crate::machine::scope::Named;
-use crate::machine::{Machine, Moment};
+use crate::machine::{Machine, Moment, ToolQuestion};
 use crate::plan::{AfterLastAttempt, Retry, Step};
 use crate::state::suspension_id;
 
@@ -189,7 +190,21 @@ impl Machine {
             payload: shown_payload(payload),
             deadline: None,
             ask: None,
+            question: None,
         }
+    }
+
+    /// Suspends a step whose tool asks a person.
+    pub(super) fn asked_by_tool(&self, site: &Site<'_>, asked: &ToolQuestion) -> Fact {
+        let ToolQuestion { reason, to, deadline_ms, question: of_tool } = asked;
+        let mut fact = self.suspended_itself(site, Some(reason), None);
+        if let Fact::StepSuspended { deadline, ask, question, .. } = &mut fact {
+            *deadline = deadline_ms.map(|ms| site.moment.now.plus_ms(ms));
+            let rules = || AskRules { to: to.clone(), ..AskRules::default() };
+            *ask = (!to.is_empty()).then(|| Arc::new(rules()));
+            *question = Some(Arc::clone(of_tool));
+        }
+        fact
     }
 
     /// Checks the payload of a suspension.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::assignment::Assignee;
 use crate::fact::Fact;
 use crate::failure::AttemptFailure;
 use crate::ids::StepPath;
@@ -11,6 +12,7 @@ use crate::machine::command::is_put_off;
 use crate::machine::place::Site;
 use crate::machine::{Batch, Machine, Moment};
 use crate::plan::WorkClass;
+use crate::question::Question;
 use crate::state::Phase;
 use crate::usage::Usage;
 
@@ -19,7 +21,24 @@ use crate::usage::Usage;
 pub enum StepResult {
     Completed(Arc<Value>),
     Failed(AttemptFailure),
-    Suspended { reason: Option<String>, payload: Option<Arc<Value>> },
+    Suspended {
+        reason: Option<String>,
+        payload: Option<Arc<Value>>,
+    },
+    /// The tool of the step asks a person.
+    Asked(Box<ToolQuestion>),
+}
+
+/// A question of the tool of a step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolQuestion {
+    /// Text for people.
+    pub reason: String,
+    /// Users and roles that may answer.
+    pub to: Vec<Assignee>,
+    /// Time after which the step fails, in milliseconds.
+    pub deadline_ms: Option<u64>,
+    pub question: Arc<Question>,
 }
 
 impl Machine {
@@ -62,6 +81,7 @@ impl Machine {
             StepResult::Suspended { reason, payload } => {
                 self.suspended_itself(&site, reason.as_deref(), payload.clone())
             }
+            StepResult::Asked(asked) => self.asked_by_tool(&site, asked),
         };
         if let Fact::StepCompleted { usage: used, .. } | Fact::StepFailed { usage: used, .. } =
             &mut fact

@@ -94,17 +94,22 @@ impl Machine {
             let resume = Resume { step_id: None, suspension_id, rules: None, ..resume };
             return Ok(Some(Decision::Forward { path, child, resume }));
         }
-        let schema = step.resume_schema.as_ref().filter(|_| !waits_for_generation);
+        let question = node.question().cloned();
+        let has_own_check = waits_for_generation || question.is_some();
+        let schema = step.resume_schema.as_ref().filter(|_| !has_own_check);
         if let Some(schema) = schema {
             let checked = schema.check(&resume.data);
             checked.map_err(|violation| Refusal::InvalidData(violation.to_string()))?;
         }
+        let answer = question.map(|question| question.check(&resume.data));
+        let answer = answer.transpose().map_err(Refusal::InvalidData)?;
         if let Some(wait) = node.wait()
             && resume.own_check == OwnCheck::Needed
         {
             return Ok(Some(own_check(Some(path), &wait.id, resume)));
         }
         let Resume { data, by, .. } = resume;
+        let data = answer.unwrap_or(data);
         let resumed = Self::resumed(Arc::clone(&path), node, data, ResumedBy::Caller);
         batch.by = by;
         if self.state.hold.is_some() {

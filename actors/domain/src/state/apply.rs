@@ -13,6 +13,7 @@ use crate::footprint;
 use crate::ids::{ExecutionId, compensated_path};
 use crate::plan::{Plan, Step, WorkClass};
 use crate::principal::Principal;
+use crate::question::{Question, Questions};
 use crate::state::at_node::at_node;
 use crate::state::bytes::{bytes_of, memory_of};
 use crate::state::lanes::Lanes;
@@ -253,8 +254,8 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
         }
         Fact::StepSkipped { .. } => end(node, Phase::Skipped, at, order),
         Fact::StepCancelled { .. } => end(node, Phase::Cancelled, at, order),
-        Fact::StepSuspended { reason, payload, deadline, id, ask, .. } => {
-            wait(node, (id, reason, payload), (*deadline, ask), recorded);
+        Fact::StepSuspended { reason, payload, deadline, id, ask, question, .. } => {
+            wait(node, (id, reason, payload), (*deadline, ask, question), recorded);
             return TakesHoldData::Yes;
         }
         Fact::StepResumed { data, by, .. } => resume(node, data, *by, recorded),
@@ -271,7 +272,7 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
             });
         }
         Fact::ChildSuspended { child_seq, reason, payload, id, deadline, .. } => {
-            wait(node, (id, reason, payload), (*deadline, &None), recorded);
+            wait(node, (id, reason, payload), (*deadline, &None, &None), recorded);
             set_child_seq(node, *child_seq);
         }
         Fact::ChildResumed { child_seq, .. } => {
@@ -335,6 +336,7 @@ fn end(node: &mut Node, phase: Phase, at: Timestamp, order: u64) {
     node.phase = phase;
     node.ended_at = Some(at);
     node.ended_order = order;
+    node.questions = None;
     if node.branches.is_empty() {
         // No lane ever began.
         node.lanes = None;
@@ -384,10 +386,13 @@ fn remember(node: &mut Node, attempt: u32, error: &str, class: Option<ErrorClass
     node.errors.push(AttemptError { attempt, at, message, class });
 }
 
+/// Deadline, rules and question of a suspension.
+type Asked<'f> = (Option<Timestamp>, &'f Option<Arc<AskRules>>, &'f Option<Arc<Question>>);
+
 fn wait(
     node: &mut Node,
     (id, reason, payload): (&Option<Arc<str>>, &Arc<str>, &Option<Arc<Value>>),
-    (deadline, ask): (Option<Timestamp>, &Option<Arc<AskRules>>),
+    (deadline, ask, question): Asked<'_>,
     recorded: &Recorded,
 ) {
     let Recorded { seq, at, .. } = *recorded;
@@ -404,6 +409,9 @@ fn wait(
         fired: false,
         ask: ask.clone(),
     }));
+    if let Some(newest) = question {
+        node.questions = Some(Questions::with(node.questions.take(), newest));
+    }
 }
 
 fn fire(node: &mut Node) {
@@ -418,6 +426,9 @@ fn resume(node: &mut Node, data: &Arc<Value>, by: ResumedBy, recorded: &Recorded
     let Recorded { at, by: caller, .. } = recorded;
     let (at, by, by_deadline) = (*at, caller.clone(), by == ResumedBy::Deadline);
     node.resume = Some(Arc::clone(data));
+    if let Some(questions) = &mut node.questions {
+        questions.answer(data, by.as_ref());
+    }
     let id = node.wait_id();
     node.resumed = Some(Box::new(Resumed { at, by, by_deadline, id }));
     node.phase = Phase::Ready;

@@ -49,8 +49,9 @@ pub(super) fn bytes_of(fact: &Fact) -> u64 {
 /// Returns the length of the reason of a step's suspension, and of its assignment.
 fn reason_bytes(fact: &Fact) -> u64 {
     match fact {
-        Fact::StepSuspended { reason, ask, .. } => {
-            reason.len() as u64 + ask.as_ref().map_or(0, |rules| rules.bytes())
+        Fact::StepSuspended { reason, ask, question, .. } => {
+            let rules = ask.as_ref().map_or(0, |rules| rules.bytes());
+            reason.len() as u64 + rules + question.as_ref().map_or(0, |it| it.bytes())
         }
         Fact::ChildSuspended { reason, .. } => reason.len() as u64,
         _ => 0,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::failure::AttemptError;
+use crate::question::Questions;
 use crate::state::lanes::Lanes;
 use crate::state::node::{Child, Node, Phase, Resumed, Sequence};
 use crate::stored::is_zero;
@@ -46,6 +47,8 @@ struct Written {
     resume: Option<Arc<Value>>,
     #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
     resumed: Option<Box<Resumed>>,
+    #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
+    questions: Option<Box<Questions>>,
     #[serde(rename = "q", default, skip_serializing_if = "is_zero")]
     asked: u32,
     #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]

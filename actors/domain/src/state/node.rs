@@ -10,6 +10,7 @@ use crate::failure::{AttemptError, ErrorClass};
 use crate::ids::{ExecutionId, PathHead};
 use crate::plan::{Step, Work};
 use crate::principal::Principal;
+use crate::question::{Question, Questions};
 use crate::state::lanes::Lanes;
 use crate::stored::is_zero;
 use crate::stored::present;
@@ -41,6 +42,9 @@ pub struct Node {
     /// Time and principal of the resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed: Option<Box<Resumed>>,
+    /// Questions of the tool of the step, and their answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub questions: Option<Box<Questions>>,
     /// Number of suspensions so far.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub asked: u32,
@@ -233,6 +237,7 @@ impl Node {
             interruptions: 0,
             resume: None,
             resumed: None,
+            questions: None,
             asked: 0,
             started_at: None,
             attempt_started_at: at,
@@ -247,6 +252,13 @@ impl Node {
             chosen: None,
             child: None,
         }
+    }
+
+    /// Returns the question of the step's tool, if it waits for the answer.
+    pub fn question(&self) -> Option<&Arc<Question>> {
+        let Phase::Waiting(_) = &self.phase else { return None };
+        let questions = self.questions.as_ref().filter(|it| it.is_open)?;
+        Some(&questions.newest)
     }
 
     /// Returns a copy without the fields that are not stored.

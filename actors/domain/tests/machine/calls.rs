@@ -70,7 +70,7 @@ fn programs_and_tools_get_data_by_default() {
         assert_eq!((&*run.program, &run.arguments[..]), ("jq", &["--x=a/b".to_owned()][..]));
         assert_eq!(*run.input, expected);
         let tool = Body::Tool { tool: "t".to_owned(), args: input };
-        let Some(Ok(Callee::Tool { tool, args })) = called(&world(body("a", tool))) else {
+        let Some(Ok(Callee::Tool { tool, args, .. })) = called(&world(body("a", tool))) else {
             panic!("no call")
         };
         assert_eq!((&*tool, args), ("t", expected));

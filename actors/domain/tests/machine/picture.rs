@@ -45,7 +45,7 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
         Fact::StepReleased { path, attempt: _, since: _ } => format!("{path} is released"),
         Fact::StepSkipped { path } => format!("{path} is skipped"),
         Fact::StepCancelled { path, attempt: _, since: _ } => format!("{path} is cancelled"),
-        Fact::StepSuspended { path, reason, payload, deadline, id: _, ask } => {
+        Fact::StepSuspended { path, reason, payload, deadline, id: _, ask, question: _ } => {
             let (shown, until) = (shown(payload.as_deref()), until(*deadline, zero));
             format!("{path} asks{}: {reason}{shown}{until}", asked(ask.as_deref()))
         }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::agent::ask::OnTimeout;
 use crate::agent::outcome::PendingAsk;
 use crate::domain::hash::long_hash;
-use crate::domain::message::{Message, Part, ToolApproval};
+use crate::domain::message::{Message, Part, ToolApproval, ToolCall};
 use crate::domain::time::Timestamp;
 use crate::ports::model::{ModelOptions, Usage};
 use crate::ports::store::{ASK_PREFIX, ApprovedTools, GenerationRecord};
@@ -18,6 +18,9 @@ use crate::requests::forget_operation;
 
 use super::memory::ContinuedMemory;
 use super::turn::{Bounds, ClientTools};
+
+/// Member of the details of an ask that people may decline to answer.
+pub(crate) const CAN_DECLINE: &str = "canDecline";
 
 /// Reason for the calls of a run that is cancelled while it waits.
 pub(crate) const CANCELLED: &str = "cancelled";
@@ -99,6 +102,12 @@ pub(crate) struct OpenCall {
     /// Answers to the tool's own questions, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) answers: Vec<Value>,
+    /// Memo of the newest of these questions, for the tool alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) memo: Option<Arc<Value>>,
+    /// True if the call has noted where it can continue after an interruption.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_noted: bool,
     /// True once a person has approved the call.
     #[serde(default)]
     pub(super) is_approved: bool,
@@ -147,6 +156,9 @@ pub(crate) struct CallAsk {
     /// True if an earlier attempt of the call was interrupted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_repetition: bool,
+    /// True if people may decline to answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_declinable: bool,
 }
 
 /// An answer to the question about a call.
@@ -167,9 +179,9 @@ pub(crate) enum DecidedBy {
 
 impl CallAsk {
     /// Returns a question that is no approval.
-    pub(super) fn of(ask: PendingAsk) -> Self {
+    pub(super) fn of(ask: PendingAsk, is_declinable: bool) -> Self {
         let (on_timeout, is_editable, remembered_schema, is_repetition) = Default::default();
-        Self { ask, on_timeout, is_editable, remembered_schema, is_repetition }
+        Self { ask, on_timeout, is_editable, remembered_schema, is_repetition, is_declinable }
     }
 }
 
@@ -334,6 +346,26 @@ impl Continuation {
         }
         (self.is_cancelled, self.is_released) = (true, true);
         withdrawn
+    }
+
+    /// Takes a note of a call of the last turn.
+    pub(super) fn note(&mut self, number: usize, call: &ToolCall, memo: Arc<Value>) {
+        if let Some(known) = self.calls.iter_mut().find(|known| known.number == number) {
+            (known.memo, known.is_noted) = (Some(memo), true);
+            return;
+        }
+        self.calls.push(OpenCall {
+            number,
+            tool_call_id: Arc::from(call.tool_call_id.as_str()),
+            tool_name: Arc::from(call.tool_name.as_str()),
+            // it waits for nothing
+            state: CallState::Answered,
+            answers: Vec::new(),
+            memo: Some(memo),
+            is_noted: true,
+            is_approved: false,
+            settled_at: self.interruptions,
+        });
     }
 
     /// Returns the state of a call of the last turn that waits, or has waited.

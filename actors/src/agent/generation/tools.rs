@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::AgentDefinition;
 use crate::agent::ask::OnCrash;
-use crate::agent::tool::{ASK_USER, Answers, Content, ToolContext, ToolDefinition};
+use crate::agent::tool::{ASK_USER, Answers, Content, NoteSender, ToolContext, ToolDefinition};
 use crate::domain::failure::AttemptFailure;
 use crate::domain::message::{ToolCall, ToolOutcome};
 use crate::domain::trace::{SpanId, Trace};
@@ -46,7 +46,7 @@ pub(crate) use workflow::RunWorkflow;
 const MESSAGE_CHARS_MAX: usize = 2_000;
 /// Outcome of a call that has to wait for a person, for callers that cannot wait.
 pub(crate) const CANNOT_WAIT: &str =
-    "the tool has to ask a person, for which only calls of agents can wait";
+    "the tool has to ask a person, for which only calls of agents and steps can wait";
 /// Outcome of an interrupted call that is not repeated.
 const INTERRUPTED: &str = "interrupted by a restart; it may or may not have had its effect";
 /// Maximum characters of an unknown tool's name in the error.
@@ -109,6 +109,10 @@ pub(crate) struct Caller {
     pub(crate) is_repeated: bool,
     /// Answers to the questions of the tool in earlier makings of the call.
     pub(crate) answers: Vec<Value>,
+    /// Memo of the tool's newest question.
+    pub(crate) memo: Option<Arc<Value>>,
+    /// Takes notes of the call.
+    pub(crate) notes: Option<NoteSender>,
 }
 
 /// Decisions of people and interruptions that concern a call.
@@ -307,6 +311,8 @@ impl Caller {
             trace: Some(self.trace.clone()),
             is_repetition: false,
             answers: Arc::new(Answers::new(self.answers.clone())),
+            memo: self.memo.clone(),
+            notes: self.notes.clone(),
             slot: Weak::new(),
             home: Home::default(),
         }

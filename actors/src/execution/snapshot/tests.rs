@@ -9,6 +9,7 @@ use crate::domain::fact::{Parent, Replayed, Reversal, Start, Suspension, Trace};
 use crate::domain::failure::{AttemptError, ErrorClass, ErrorKind};
 use crate::domain::ids::ExecutionId;
 use crate::domain::principal::Principal;
+use crate::domain::question::{Given, Question, Questions};
 use crate::domain::state::{
     BegunCompensation, Child, Compensating, End, Hold, Node, Outcome, Phase, Resumed, Sequence,
     Wait,
@@ -64,6 +65,7 @@ fn node(phase: Phase) -> Node {
             by_deadline: true,
             id: Some(Arc::from("5f1e")),
         })),
+        questions: None,
         asked: 5,
         started_at: Some(Timestamp(1001)),
         attempt_started_at: Timestamp(1002),
@@ -246,7 +248,9 @@ fn an_ended_execution_takes_no_snapshot() {
 /// reject them. Raise [`FORM`], and store what is written now under the new number.
 #[test]
 fn the_format_changes_with_its_version_only() {
-    for (form, state) in [(FORM, everything()), (FORM_COMPENSATING, reversing())] {
+    for (form, state) in
+        [(FORM, everything()), (FORM_COMPENSATING, reversing()), (FORM_ASKING, asking())]
+    {
         let path = format!("{}/tests/forms/state-{form}.json", env!("CARGO_MANIFEST_DIR"));
         let kept = std::fs::read_to_string(&path).unwrap_or_else(|_| "null".to_owned());
         let written: Value = serde_json::from_slice(&write_snapshot(&state).unwrap()).unwrap();
@@ -262,6 +266,23 @@ fn compensations_of_the_version_before_reversals_are_read() {
         format!("{}/tests/forms/state-{FORM_WITHOUT_REVERSALS}.json", env!("CARGO_MANIFEST_DIR"));
     let kept = std::fs::read_to_string(&path).unwrap();
     assert_eq!(read_snapshot(kept.as_bytes()), Some(compensating()));
+}
+
+/// Returns the state of an execution whose tool asks.
+fn asking() -> State {
+    let questions = Questions {
+        newest: Arc::new(Question {
+            schema: Some(json!({ "type": "string" })),
+            can_decline: true,
+            memo: Some(value(json!(["memo"]))),
+        }),
+        is_open: true,
+        answers: vec![Given { data: value(json!("blue")), by: Some(ann()) }],
+    };
+    let mut state = everything();
+    let asks = Node { questions: Some(Box::new(questions)), ..node(Phase::Running) };
+    state.root.nodes.push(asks);
+    state
 }
 
 /// Returns the state of a reversal that reverses a child in its turn.
@@ -306,7 +327,7 @@ fn a_snapshot_of_another_version_is_ignored() {
         assert_ne!(other, written);
         other
     };
-    let (older, newer) = (of_form(FORM - 1), of_form(FORM_COMPENSATING + 1));
+    let (older, newer) = (of_form(FORM - 1), of_form(FORM_ASKING + 1));
     let bare = serde_json::to_string(&fresh()).unwrap();
     let truncated = &written[..written.len() - 1];
     let empty = format!("{{\"form\":{FORM},\"state\":{{}}}}");

@@ -125,6 +125,7 @@ fn events_of_waits_name_the_suspension() {
         deadline,
         id: id_of(),
         ask: None,
+        question: None,
     };
     assert_eq!(
         data(suspended),

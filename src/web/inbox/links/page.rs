@@ -103,7 +103,9 @@ impl Filled<'_> {
             (_, Some(payload)) if is_question(ask, payload) => {}
             (_, Some(payload)) => push_value(&mut html, "Details", payload),
         }
-        Controls { form: &form, given: self.given, mistakes: self.mistakes }.push_to(&mut html);
+        let (given, mistakes) = (self.given, self.mistakes);
+        let can_decline = self.detail.can_decline;
+        Controls { form: &form, given, mistakes, can_decline }.push_to(&mut html);
         let head = if self.mistakes.is_empty() { title } else { format!("Not recorded: {title}") };
         document(&head, &html)
     }

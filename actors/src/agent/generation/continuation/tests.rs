@@ -27,6 +27,8 @@ fn open(number: usize, state: CallState) -> OpenCall {
         tool_name: Arc::from("refund"),
         state,
         answers: Vec::new(),
+        memo: None,
+        is_noted: false,
         is_approved: false,
         settled_at: 0,
     }
@@ -40,6 +42,7 @@ fn asked(id: &str, kind: AskKind) -> CallState {
         is_editable: false,
         remembered_schema: Some(Arc::from("schema")),
         is_repetition: false,
+        is_declinable: false,
     }))
 }
 

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt as _, ready};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use tokio::sync::mpsc;
 
 use crate::agent::generation::GenerateError;
 use crate::agent::generation::continuation::CallState;
-use crate::agent::generation::tools::{Caller, ToolReturn, Toolset, bytes_within};
+use crate::agent::generation::tools::{Caller, ToolReturn, Toolset, Waiting, bytes_within};
 use crate::agent::generation::turn::{Planned, Turns};
+use crate::agent::tool::{Note, NoteSender};
 use crate::domain::message::{ToolCall, ToolOutcome, ToolResult};
 use crate::observe::log_record::LogScope;
 use crate::observe::trace::generation::call_span;
@@ -16,6 +18,9 @@ use crate::ports::store::AskChange;
 
 use super::Run;
 use super::hooks::hooked;
+
+/// Maximum number of notes that wait to be recorded.
+const NOTES_MAX: usize = 16;
 
 /// Maximum number of results recorded and published together.
 const BATCH_MAX: usize = 64;
@@ -47,6 +52,7 @@ impl Run {
         let caller = self.caller();
         let turn = self.transcript.len().saturating_sub(1);
         let repetitions = self.transcript.repetitions();
+        let (sender, mut notes) = mpsc::channel(NOTES_MAX);
         let calls: FuturesUnordered<_> = planned
             .into_iter()
             .filter(|planned| !self.transcript.has_result(planned.number))
@@ -55,15 +61,26 @@ impl Run {
                 let repetition = repetitions.get(number).copied().unwrap_or_default();
                 let span = call_span(&self.record.trace, &self.id, turn, number);
                 let clock = Arc::clone(&self.deps.clock);
+                let notes = Some(NoteSender { number, sender: sender.clone() });
+                let caller = Caller { notes, ..caller.below(span, repetition) };
                 let scope = LogScope::current().unwrap_or_default().at(span);
                 scope
-                    .during(self.call(toolset, caller.below(span, repetition), planned))
+                    .during(self.call(toolset, caller, planned))
                     .map(move |returned| (number, returned, clock.now()))
             })
             .collect();
         let mut calls = calls.ready_chunks(BATCH_MAX);
         let (mut waiting, mut asks) = (Vec::new(), 0);
-        while let Some(batch) = calls.next().await {
+        loop {
+            let batch = tokio::select! {
+                biased;
+                Some(note) = notes.recv() => {
+                    self.take_note(note).await?;
+                    continue;
+                }
+                batch = calls.next() => batch,
+            };
+            let Some(batch) = batch else { break };
             for (number, returned, at) in batch {
                 let returned = self.within_asks(asks, returned).await?;
                 let ToolReturn { outcome, usage, failure: _, waits } = returned;
@@ -87,16 +104,35 @@ impl Run {
             }
         }
         if !waiting.is_empty() {
-            waiting.sort_by_key(|(number, _)| *number);
-            if self.continuation.is_none() {
-                self.continuation = Some(self.kept(turns));
-            }
-            let asks = self.open_calls(waiting);
-            self.deps.ask_alarm.note_opened(&asks);
-            return Ok(Called::Waiting(asks));
+            return Ok(Called::Waiting(self.open_asks(turns, waiting)));
         }
         let results = self.transcript.last().map(|step| step.tool_results.clone());
         Ok(Called::All(results.unwrap_or_default()))
+    }
+
+    /// Opens the asks of calls that wait.
+    fn open_asks(&mut self, turns: &Turns, mut waiting: Vec<(usize, Waiting)>) -> Vec<AskChange> {
+        waiting.sort_by_key(|(number, _)| *number);
+        if self.continuation.is_none() {
+            self.continuation = Some(self.kept(turns));
+        }
+        let asks = self.open_calls(waiting);
+        self.deps.ask_alarm.note_opened(&asks);
+        asks
+    }
+
+    /// Records a note of a call.
+    async fn take_note(&mut self, note: Note) -> Result<(), GenerateError> {
+        let Note { number, memo, taken } = note;
+        let call = self.transcript.last().and_then(|step| step.tool_calls.get(number)).cloned();
+        if let (Some(call), Some(kept)) = (call, &mut self.continuation) {
+            kept.note(number, &call, memo);
+            let change = self.put_continuation(Vec::new());
+            self.record_with(change).await?;
+            // a call that has ended meanwhile does not wait
+            let _ = taken.send(());
+        }
+        Ok(())
     }
 
     /// Records the calls, with what another process needs to continue here.
@@ -167,6 +203,7 @@ impl Run {
         let caller = Caller {
             is_repeated: earlier.is_some() || self.is_interrupted,
             answers: earlier.map(|earlier| earlier.answers.clone()).unwrap_or_default(),
+            memo: earlier.and_then(|earlier| earlier.memo.clone()),
             ..caller
         };
         let gate = toolset
@@ -213,6 +250,8 @@ impl Run {
             repetition: 0,
             is_repeated: false,
             answers: Vec::new(),
+            memo: None,
+            notes: None,
         }
     }
 }

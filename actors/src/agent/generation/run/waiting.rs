@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::agent::ask::ToolAsk;
 use crate::agent::generation::GenerateError;
 use crate::agent::generation::continuation::{
-    CallAsk, CallState, Continuation, OpenCall, ask_id, deadline_of,
+    CAN_DECLINE, CallAsk, CallState, Continuation, OpenCall, ask_id, deadline_of,
 };
 use crate::agent::generation::put_away::{PutAway, end_and_count};
 use crate::agent::generation::tools::{ApprovalAsk, Permission, ToolReturn, Waiting, usage_of};
@@ -72,10 +73,11 @@ impl Run {
     pub(super) fn permission(&self, tool_name: &str, call: Option<&OpenCall>) -> Permission {
         let interruptions = self.continuation.as_ref().map_or(0, |kept| kept.interruptions);
         let is_settled = call.is_some_and(|call| call.settled_at == interruptions);
+        let is_noted = call.is_some_and(|call| call.is_noted);
         Permission {
             is_approved: call.is_some_and(|call| call.is_approved),
             approved_schema: self.approved_tools.get(tool_name).cloned(),
-            is_interrupted: self.is_interrupted && !is_settled,
+            is_interrupted: self.is_interrupted && !is_settled && !is_noted,
         }
     }
 
@@ -123,6 +125,12 @@ impl Run {
             let questions = answers.len() + kept.interruptions as usize;
             let run = (&*self.id, self.record.start_time);
             let opened = Opened { ask_id: ask_id(run, turn, number, questions), now, call };
+            let memo = match &waits {
+                Waiting::Input(question) => question.memo.clone().map(Arc::new),
+                Waiting::Approval(_) | Waiting::Child { .. } => {
+                    before.as_ref().and_then(|it| it.memo.clone())
+                }
+            };
             let (state, ask) = opened.state(waits);
             asks.extend(ask.map(AskChange::Open));
             calls.push(OpenCall {
@@ -131,6 +139,9 @@ impl Run {
                 tool_name: Arc::from(call.tool_name.as_str()),
                 state,
                 answers,
+                memo,
+                // it is interrupted while it waits for nothing
+                is_noted: false,
                 is_approved: before.as_ref().is_some_and(|it| it.is_approved),
                 settled_at: before.map_or(0, |it| it.settled_at),
             });
@@ -201,16 +212,28 @@ impl Opened<'_> {
                         "input": ask.input, "edit": is_editable, "onTimeout": on_timeout
                     }),
                 );
-                let asked =
-                    CallAsk { ask, on_timeout, is_editable, remembered_schema, is_repetition };
+                let is_declinable = false;
+                let asked = CallAsk {
+                    ask,
+                    on_timeout,
+                    is_editable,
+                    remembered_schema,
+                    is_repetition,
+                    is_declinable,
+                };
                 (CallState::Asked(Box::new(asked)), Some(new))
             }
             Waiting::Input(question) => {
-                let reason = shortened(&question.question, ASK_REASON_BYTES_MAX).to_owned();
-                let ask = self.ask(AskKind::Input, reason, question.schema, None);
-                let details = json!({ "input": ask.input, "schema": ask.schema });
-                let new = self.new_ask(&ask, question.to, details);
-                (CallState::Asked(Box::new(CallAsk::of(ask))), Some(new))
+                let ToolAsk { question, schema, to, deadline, is_declinable, .. } = question;
+                let reason = shortened(&question, ASK_REASON_BYTES_MAX).to_owned();
+                let deadline = deadline_of(self.now, deadline);
+                let ask = self.ask(AskKind::Input, reason, schema, deadline);
+                let mut details = json!({ "input": ask.input, "schema": ask.schema });
+                if is_declinable {
+                    details[CAN_DECLINE] = Value::Bool(true);
+                }
+                let new = self.new_ask(&ask, to, details);
+                (CallState::Asked(Box::new(CallAsk::of(ask, is_declinable))), Some(new))
             }
         }
     }

@@ -100,6 +100,8 @@ fn caller() -> Caller {
         repetition: 0,
         is_repeated: false,
         answers: Vec::new(),
+        memo: None,
+        notes: None,
     }
 }
 

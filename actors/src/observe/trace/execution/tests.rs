@@ -99,6 +99,7 @@ impl Story {
             deadline: None,
             id: None,
             ask: None,
+            question: None,
         };
         Recorded { seq: ms.unsigned_abs(), ..at(ms, fact) }
     }

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::push_schema;
 use crate::api::inbox::{
-    Arguments, AskForm, DATA, DECISION, Mistake, REASON, ValueForm, choice_text, control_of,
+    Arguments, AskForm, DATA, DECISION, DECLINE, Mistake, REASON, ValueForm, choice_text,
+    control_of,
 };
 use crate::api::query::{Pairs, value_of};
 use crate::api::wire::form::FieldView;
@@ -21,6 +22,7 @@ pub(super) struct Controls<'a> {
     pub(super) form: &'a AskForm<'a>,
     pub(super) given: &'a Pairs,
     pub(super) mistakes: &'a [Mistake],
+    pub(super) can_decline: bool,
 }
 
 /// A control: its id, its name and its label.
@@ -48,8 +50,15 @@ impl Controls<'_> {
             AskForm::Value(form) => {
                 self.push_value(html, form, None);
                 html.push_str(
-                    "<div class=\"actions\">\n<button class=\"strong\">Send answer</button>\n</div>\n",
+                    "<div class=\"actions\">\n<button class=\"strong\">Send answer</button>\n",
                 );
+                if self.can_decline {
+                    let _ = writeln!(
+                        html,
+                        "<button name=\"{DECLINE}\" value=\"true\" formnovalidate>Decline</button>"
+                    );
+                }
+                html.push_str("</div>\n");
             }
         }
         html.push_str("</form>\n");

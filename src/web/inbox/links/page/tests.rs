@@ -8,6 +8,8 @@ use greenroom_actors::domain::schema::Schema;
 use greenroom_actors::ports::store::{AskState, AskedCall, AskedStep};
 use serde_json::json;
 
+use crate::api::inbox::declining;
+
 use super::*;
 
 fn link(to: &str) -> Link {
@@ -46,7 +48,14 @@ fn detail(
         claim: None,
     };
     let schema = Some(schema.clone());
-    AskDetail { ask, payload: Some(Arc::new(payload)), schema, arguments: None, answer: None }
+    AskDetail {
+        ask,
+        payload: Some(Arc::new(payload)),
+        schema,
+        arguments: None,
+        can_decline: false,
+        answer: None,
+    }
 }
 
 fn html(detail: &AskDetail, to: &str, given: &[(&str, &str)], mistakes: &[Mistake]) -> String {
@@ -94,6 +103,19 @@ fn a_form_that_was_refused_keeps_what_was_written() {
     let mut mistakes = form.read(&pairs).unwrap_err();
     mistakes.push(form.mistake("something else"));
     insta::assert_snapshot!(content(&html(&detail, "role:lead", &given, &mistakes)));
+}
+
+#[test]
+fn an_ask_that_may_be_declined_has_a_button_for_that() {
+    let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
+    let asked = step("Which?", Value::Null, &schema);
+    let button = "<button name=\"decline\" value=\"true\" formnovalidate>Decline</button>";
+    assert!(!html(&asked, "user:ann", &[], &[]).contains(button));
+    let asked = AskDetail { can_decline: true, ..asked };
+    assert!(html(&asked, "user:ann", &[], &[]).contains(button));
+    let pairs = vec![("decline".to_owned(), "true".to_owned())];
+    assert_eq!(declining(&asked, &pairs), Some(json!({ "action": "decline" })));
+    assert_eq!(declining(&asked, &Vec::new()), None);
 }
 
 fn approval(payload: Value, arguments: Option<&Value>) -> AskDetail {

@@ -1,0 +1,169 @@
+//! Questions of tools that can be declined, that end, and that have a memo of their tool.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::FutureExt as _;
+use greenroom_actors::RuntimeLimits;
+use greenroom_actors::agent::generation::GenerationRequest;
+use greenroom_actors::agent::tool::{ToolBody, ToolContext, ToolDefinition, ToolFunction};
+use greenroom_actors::agent::{OnCrash, ToolAsk};
+use greenroom_actors::domain::definition::{Body, StepKind};
+use greenroom_actors::domain::message::ToolOutcome;
+use greenroom_actors::ports::store::{AskKind, AskState, GenerationStatus, Status};
+use greenroom_actors::requests::AskError;
+use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use greenroom_actors::visibility::Visibility;
+use serde_json::{Value, json};
+
+use crate::approvals::{
+    answer, ask, calls, decision, function, generate, open_asks, recorded, request, spec, text,
+    world,
+};
+use crate::workflows::{step, workflow};
+
+const MEMO: &str = "k3pt";
+
+/// A tool that asks twice, and returns its answers with the memos that it found.
+fn booking(deadline: Option<Duration>) -> ToolDefinition {
+    function("book", move |_, context| {
+        let ask = |question: &str, memo: Value| {
+            let schema = json!({ "type": "object", "required": ["n"],
+                                 "properties": { "n": { "type": "integer" } } });
+            let ask = ToolAsk::new(question).schema(schema).declinable().memo(memo);
+            ToolAsk { deadline, ..ask }
+        };
+        let memo = context.memo.as_deref().cloned();
+        let first = context.ask(ask("How many?", json!([MEMO, 1])))?;
+        let second = context.ask(ask("Sure?", json!([MEMO, 2])))?;
+        Ok(json!([first, second, memo]))
+    })
+}
+
+#[actix::test]
+async fn a_tool_finds_the_memo_of_its_newest_question_and_declined_answers() {
+    tokio::time::pause();
+    let script = [calls(&[("c1", "book", json!({}))]), text("done")];
+    let (world, _) = world(script, vec![booking(None)]).await;
+    let waiting = generate(&world).await;
+    let open = ask(&world, &waiting.asks[0].ask_id).await;
+    for data in [
+        json!({ "n": "x" }),
+        json!({ "action": "accept" }),
+        json!({ "action": "decline", "n": 1.5 }),
+    ] {
+        let wrong = world.runtime.answer_ask(open.clone(), decision(data)).await;
+        assert!(matches!(wrong, Err(AskError::InvalidData(_))), "{wrong:?}");
+    }
+    let shown = world.runtime.describe_ask(open.clone()).await.unwrap();
+    assert!(shown.can_decline && !format!("{shown:?}").contains(MEMO), "{shown:?}");
+    let entry = world.runtime.generation("desk", &waiting.id, &Visibility::Everything).await;
+    assert!(!format!("{:?}", entry.unwrap()).contains(MEMO));
+    answer(&world, json!({ "n": 1 })).await;
+    pass(Duration::from_millis(100)).await;
+    assert_eq!(&*open_asks(&world).await[0].reason, "Sure?");
+    answer(&world, json!({ "action": "decline" })).await;
+    let (status, _, outcomes) = recorded(&world, &waiting.id).await;
+    assert_eq!(status, GenerationStatus::Completed);
+    let expected = json!([
+        { "action": "accept", "content": { "n": 1 } }, { "action": "decline" }, [MEMO, 2]
+    ]);
+    assert_eq!(outcomes, [ToolOutcome::Output(expected)]);
+}
+
+#[actix::test]
+async fn a_question_that_is_not_answered_in_time_ends_its_call() {
+    tokio::time::pause();
+    let script = [calls(&[("c1", "book", json!({}))]), text("done")];
+    let (world, _) = world(script, vec![booking(Some(Duration::from_secs(60)))]).await;
+    let waiting = generate(&world).await;
+    pass(Duration::from_secs(50)).await;
+    assert_eq!(recorded(&world, &waiting.id).await.0, GenerationStatus::Suspended);
+    pass(Duration::from_secs(20)).await;
+    let (status, _, outcomes) = recorded(&world, &waiting.id).await;
+    let late = ToolOutcome::Denied("refused: it was not answered in time".to_owned());
+    assert_eq!((status, outcomes), (GenerationStatus::Completed, vec![late]));
+    assert_eq!(ask(&world, &waiting.asks[0].ask_id).await.state, AskState::Expired);
+}
+
+#[actix::test]
+async fn a_call_that_has_noted_where_it_continues_is_made_again_with_that() {
+    tokio::time::pause();
+    let body: ToolFunction = Arc::new(|_, context: ToolContext| {
+        async move {
+            match context.memo.as_deref() {
+                Some(memo) => Ok(memo.clone()),
+                None => {
+                    assert!(context.note(json!("here")).await);
+                    std::future::pending().await
+                }
+            }
+        }
+        .boxed()
+    });
+    let made = ToolDefinition::new(spec("book"), ToolBody::Function(body)).unwrap();
+    let tool = ToolDefinition { on_crash: OnCrash::Tell, ..made };
+    let script = [calls(&[("c1", "book", json!({}))]), text("done")];
+    let (world, _) = world(script, vec![tool]).await;
+    let running =
+        world.runtime.generate(GenerationRequest { chosen_id: Some("g".into()), ..request() });
+    assert!(tokio::time::timeout(Duration::from_secs(1), running).await.is_err());
+    let world = world.restart().await;
+    let (status, _, outcomes) = recorded(&world, "g").await;
+    assert_eq!(status, GenerationStatus::Completed);
+    assert_eq!(outcomes, [ToolOutcome::Output(json!("here"))]);
+    assert!(!ToolContext::for_test().note(json!(1)).await, "nothing takes it");
+}
+
+/// Returns a world with a step that calls the tool.
+async fn stepping(deadline: Option<Duration>) -> World {
+    let body = Body::Tool { tool: "book".to_owned(), args: None };
+    let mut registry = registry_of([workflow("w", vec![step("book", StepKind::Then { body })])]);
+    registry.tools.insert("book".to_owned(), Arc::new(booking(deadline)));
+    World::launch(registry, RuntimeLimits::default()).await
+}
+
+#[actix::test]
+async fn a_step_suspends_for_each_question_and_continues_after_restarts() {
+    tokio::time::pause();
+    let mut world = stepping(None).await;
+    let begun = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    drop(begun);
+    for (reason, data) in
+        [("How many?", json!({ "n": 1 })), ("Sure?", json!({ "action": "decline" }))]
+    {
+        pass(Duration::from_millis(100)).await;
+        let asks = open_asks(&world).await;
+        assert_eq!((&*asks[0].reason, asks[0].kind), (reason, AskKind::Function));
+        let shown = world.runtime.describe_ask(asks[0].clone()).await.unwrap();
+        assert!(shown.can_decline && shown.schema.is_some(), "{shown:?}");
+        assert!(!format!("{shown:?}").contains(MEMO), "{shown:?}");
+        let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+        assert!(!format!("{state:?}").contains(MEMO), "{state:?}");
+        world = world.restart().await;
+        let wrong = world.runtime.answer_ask(asks[0].clone(), decision(json!({}))).await;
+        assert_eq!(wrong.unwrap_err(), AskError::InvalidData("n: missing".to_owned()));
+        answer(&world, data).await;
+    }
+    pass(Duration::from_millis(100)).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    let expected = json!([
+        { "action": "accept", "content": { "n": 1 } }, { "action": "decline" }, [MEMO, 2]
+    ]);
+    assert_eq!(state.status, Status::Completed);
+    assert_eq!(state.result.as_deref(), Some(&expected));
+}
+
+#[actix::test]
+async fn a_step_fails_once_the_deadline_of_a_question_has_passed() {
+    tokio::time::pause();
+    let world = stepping(Some(Duration::from_secs(60))).await;
+    let begun = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    drop(begun);
+    pass(Duration::from_secs(50)).await;
+    assert_eq!(open_asks(&world).await.len(), 1);
+    pass(Duration::from_secs(20)).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!(state.status, Status::Error);
+    assert_eq!(open_asks(&world).await.len(), 0);
+}

@@ -1,0 +1,175 @@
+//! Calls that became tasks of their server: asked for until they end, and cancelled if nothing waits
+//! for them any longer.
+
+use std::time::Duration;
+
+use greenroom_actors::agent::tool::{ToolContext, ToolError};
+use greenroom_actors::domain::failure::ErrorKind;
+use rmcp::model::{
+    CallToolResult, CancelTaskParams, ErrorData, GetTaskParams, InputRequiredResult,
+    InputResponses, TaskPayload, UpdateTaskParams,
+};
+use rmcp::{Peer, RoleClient, ServiceError};
+use serde_json::Value;
+
+use super::call::{Lost, asked, failed, lost, refused};
+use super::elicit::{Memo, Next, Round};
+use super::link::{Link, Peered};
+use super::result::value_of;
+
+/// Pause between two looks at a task whose server suggests none.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Bounds of the pauses that a server suggests.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// Longest id of a task, in bytes.
+const ID_BYTES_MAX: usize = 1024;
+
+/// A task, and the answers that it waits for.
+#[derive(Debug, PartialEq)]
+pub(super) struct Task {
+    pub(super) id: String,
+    /// Answers that the server does not have yet.
+    pub(super) responses: Option<InputResponses>,
+    /// Questions that are answered; the server may show them for a while.
+    pub(super) answered: Vec<String>,
+}
+
+/// Cancels a task unless it has ended, or waits for a person.
+struct Guard {
+    id: String,
+    peer: Option<Peer<RoleClient>>,
+}
+
+impl Task {
+    /// Returns a task that has just begun. Calls of agents note it, and find it after a restart.
+    pub(super) async fn begun(
+        link: &Link,
+        id: String,
+        context: &ToolContext,
+    ) -> Result<Self, ToolError> {
+        if id.is_empty() || id.len() > ID_BYTES_MAX {
+            let why = format!("the MCP server {} gave a task without a usable id", link.name());
+            return Err(failed(ErrorKind::Response, why));
+        }
+        if let Ok(memo) = serde_json::to_value(Memo::Task { id: id.clone() }) {
+            context.note(memo).await;
+        }
+        Ok(Self { id, responses: None, answered: Vec::new() })
+    }
+
+    /// Waits for the end of the task, also while connections are lost.
+    pub(super) async fn follow(
+        mut self,
+        link: &Link,
+        tool: &str,
+        given: &[Value],
+    ) -> Result<Value, ToolError> {
+        let mut guard = Guard { id: self.id.clone(), peer: None };
+        let mut lost_session = None;
+        loop {
+            let Peered { peer, session, .. } = link.connected(tool, lost_session.take()).await?;
+            guard.peer = Some(peer.clone());
+            let pause = match self.look(link, &peer).await {
+                Ok((TaskPayload::Working, pause)) => pause,
+                Ok((TaskPayload::InputRequired { input_requests }, pause)) => {
+                    let mut asked_now = input_requests;
+                    asked_now.retain(|key, _| !self.answered.contains(key));
+                    if !asked_now.is_empty() {
+                        guard.peer = None;
+                        let asked = InputRequiredResult::new(Some(asked_now), None);
+                        return Err(self.ask(link, asked, given));
+                    }
+                    pause
+                }
+                Ok((payload, _)) => {
+                    guard.peer = None;
+                    return end(link, payload);
+                }
+                Err(Lost::Interrupted { is_closed }) => {
+                    lost_session = is_closed.then_some(session);
+                    PAUSE
+                }
+                Err(Lost::Failed(failure)) => return Err(ToolError::Failed(failure)),
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Sends the answers that are due, and reads the state with the pause before the next look.
+    async fn look(
+        &mut self,
+        link: &Link,
+        peer: &Peer<RoleClient>,
+    ) -> Result<(TaskPayload, Duration), Lost> {
+        if let Some(responses) = self.responses.clone() {
+            let keys: Vec<_> = responses.keys().cloned().collect();
+            let params = UpdateTaskParams::new(self.id.as_str(), responses);
+            match peer.update_task(params).await {
+                // one that refuses them may have got them before an interruption
+                Ok(()) | Err(ServiceError::McpError(_)) => {}
+                Err(error) => return Err(lost(link, &error)),
+            }
+            self.responses = None;
+            self.answered.extend(keys);
+        }
+        let params = GetTaskParams::new(self.id.as_str());
+        let found = peer.get_task(params).await.map_err(|error| lost(link, &error))?.task;
+        let pause = found.task.poll_interval_ms.map_or(PAUSE, Duration::from_millis);
+        Ok((found.payload, pause.clamp(PAUSE_MIN, PAUSE_MAX)))
+    }
+
+    /// Returns the end of a call whose task waits for answers.
+    fn ask(self, link: &Link, asked_now: InputRequiredResult, given: &[Value]) -> ToolError {
+        let round = Round::of(&link.server, asked_now, given);
+        match round.map(|round| round.of_task(self.id, self.answered).next(given)) {
+            Ok(Next::Ask(question, memo)) => asked(link, &question, &memo),
+            // it has at least one question
+            Ok(Next::Call { .. } | Next::Task(_)) => {
+                failed(ErrorKind::Internal, "nothing is asked")
+            }
+            Err(refused) => refused,
+        }
+    }
+}
+
+/// Returns the end of a call whose task has ended.
+fn end(link: &Link, payload: TaskPayload) -> Result<Value, ToolError> {
+    let server = link.name();
+    match payload {
+        TaskPayload::Completed { result } => {
+            match serde_json::from_value::<CallToolResult>(Value::Object(result)) {
+                Ok(result) => value_of(link.cleaned(result)),
+                Err(_) => {
+                    let why =
+                        format!("the task of the MCP server {server} has no result of a tool");
+                    Err(failed(ErrorKind::Response, why))
+                }
+            }
+        }
+        TaskPayload::Failed { error } => {
+            let read = serde_json::from_value::<ErrorData>(Value::Object(error));
+            let message = read.map_or_else(|_| "the task failed".into(), |error| error.message);
+            Err(ToolError::Failed(refused(link, &message)))
+        }
+        _ => {
+            let why = format!("the task was cancelled by the MCP server {server}");
+            Err(failed(ErrorKind::Tool, why))
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let (Some(peer), Ok(runtime)) = (self.peer.take(), tokio::runtime::Handle::try_current())
+        else {
+            return;
+        };
+        let params = CancelTaskParams::new(std::mem::take(&mut self.id));
+        runtime.spawn(async move {
+            if let Err(error) = peer.cancel_task(params).await {
+                log::debug!("a task of an MCP server was not cancelled: {error}");
+            }
+        });
+    }
+}

@@ -1,0 +1,101 @@
+//! Calls that become tasks of their server.
+
+use serde_json::{Value, json};
+use support::client::Wire;
+use support::eventually;
+use support::server::{Home, Server};
+
+use super::asking::{answer, open_ask, suspended, text_of};
+use super::real::{Remote, clients};
+use super::{call, ready};
+use crate::program::Programs as _;
+
+const CALLERS: &str = r#"
+[models.offline]
+provider = "rehearsal"
+rules = [
+    { when = "tool_results", reply = "it said {{ tool_results[-1] }}" },
+    { when = "'long' in prompt", tool_call = { name = "press.long", args = {} } },
+    { tool_call = { name = "press.asking", args = {} } },
+]
+
+[agents.clerk]
+model = "offline"
+tools = ["press.asking", "press.long"]
+
+[workflows.printing]
+steps = [{ id = "print", tool = "press.plain", args = {} }]
+"#;
+
+/// Starts a server that uses a press, with further lines for it.
+fn printing(remote: &Remote, lines: &str) -> (Home, Server) {
+    let home = Home::new(&format!("[mcp.press]\nurl = \"{}\"\n{lines}\n{CALLERS}", remote.url));
+    let server = Server::start(home.greenroom(&[]));
+    ready(&server, "press");
+    (home, server)
+}
+
+fn count(server: &Server) -> Value {
+    call(server, "press.count", &json!({})).unwrap()
+}
+
+#[test]
+fn tasks_are_followed_until_they_end() {
+    let Some(clients) = clients("an MCP server with tasks") else { return };
+    let remote = Remote::of(&clients, &["mcp-tasks.mjs"]);
+    let (_home, server) = printing(&remote, "");
+    assert_eq!(call(&server, "press.plain", &json!({})), Ok(json!("done null")));
+    let executed = server.post("/workflows/printing/execute", &json!({ "input": {} })).data();
+    assert_eq!(executed["result"], "done null", "{executed}");
+    let refused = call(&server, "press.refused", &json!({})).unwrap_err();
+    assert_eq!(refused, "Failed to execute tool: no paper");
+    let counted = count(&server);
+    assert_eq!((&counted["calls"], &counted["cancelled"]), (&json!(3), &json!([])));
+}
+
+#[test]
+fn a_task_whose_call_is_given_up_is_cancelled() {
+    let Some(clients) = clients("an MCP server with tasks") else { return };
+    let remote = Remote::of(&clients, &["mcp-tasks.mjs"]);
+    let (_home, server) = printing(&remote, "timeout = \"500ms\"");
+    let failure = call(&server, "press.slow", &json!({})).unwrap_err();
+    assert_eq!(failure, "Failed to execute tool: timed out after 500 ms");
+    eventually("the cancellation", || (count(&server)["cancelled"] == json!(["t1"])).then_some(()));
+}
+
+#[test]
+fn a_task_of_an_agent_is_followed_after_a_kill() {
+    let Some(clients) = clients("an MCP server with tasks") else { return };
+    let remote = Remote::of(&clients, &["mcp-tasks.mjs"]);
+    let (home, server) = printing(&remote, "");
+    let mut wire = Wire::open(server.address).unwrap();
+    let body = json!({ "input": "long", "options": { "generationId": "g1" } }).to_string();
+    wire.send("POST", "/agents/clerk/text", &[], Some(body.as_bytes())).unwrap();
+    // it is looked at once it is noted
+    eventually("a look", || (count(&server)["looks"].as_u64() > Some(0)).then_some(()));
+    server.kill();
+    let server = Server::start(home.greenroom(&[]));
+    ready(&server, "press");
+    assert_eq!(call(&server, "press.release", &json!({})), Ok(json!("released")));
+    let text = text_of(&server, &json!({ "generationId": "g1" }));
+    assert!(text.contains("done null"), "{text}");
+    assert_eq!(count(&server)["calls"], 1);
+}
+
+#[test]
+fn a_task_that_asks_continues_with_the_answer_after_a_kill() {
+    let Some(clients) = clients("an MCP server with tasks") else { return };
+    let remote = Remote::of(&clients, &["mcp-tasks.mjs"]);
+    let (home, server) = printing(&remote, "");
+    let waiting = suspended(&server, "print");
+    let ask = open_ask(&server);
+    assert_eq!(ask["reason"], "press asks: Which size?");
+    server.kill();
+    let server = Server::start(home.greenroom(&[]));
+    ready(&server, "press");
+    assert_eq!(answer(&server, &ask, &json!({ "size": 3 })), 200);
+    let text = text_of(&server, &waiting).replace('\\', "");
+    assert!(text.contains(r#""content":{"size":3}"#), "{text}");
+    let counted = count(&server);
+    assert_eq!((&counted["calls"], &counted["cancelled"]), (&json!(1), &json!([])));
+}
