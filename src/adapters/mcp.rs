@@ -8,7 +8,11 @@ mod call;
 #[cfg(feature = "mcp")]
 mod child;
 #[cfg(feature = "mcp")]
+mod cleaning;
+#[cfg(feature = "mcp")]
 mod connect;
+#[cfg(feature = "mcp")]
+mod counts;
 #[cfg(feature = "mcp")]
 mod elicit;
 #[cfg(feature = "mcp")]

@@ -56,7 +56,7 @@ pub(super) fn function(
     server: &str,
     tool: &str,
 ) -> greenroom_actors::agent::tool::ToolFunction {
-    hub.function(server, tool).unwrap_or_else(|| {
+    hub.placeholder(server, tool).unwrap_or_else(|| {
         let why = format!("the MCP server {server} is new: restart this server to connect it");
         Arc::new(move |_, _| Box::pin(std::future::ready(Err(why.clone().into()))))
     })
@@ -84,13 +84,13 @@ pub(super) fn add_placeholders(
         };
         let made = ToolDefinition::new(spec, ToolBody::Function(function));
         let made = made.map_err(|error| refused(error.to_string()))?;
-        let McpServer { approval, retry, timeout, .. } = &server.server;
+        let McpServer { approval, timeout, .. } = &server.server;
         let approval = approval.as_ref().filter(|(globs, _)| globs.selects(tool));
-        let is_repeatable = retry.as_ref().is_some_and(|globs| globs.selects(tool));
         let made = ToolDefinition {
             timeout: *timeout,
             approval: approval.map(|(_, approval)| Arc::clone(approval)),
-            on_crash: if is_repeatable { OnCrash::Repeat } else { OnCrash::Tell },
+            // its function decides once the server is connected
+            on_crash: OnCrash::Repeat,
             ..made
         };
         registry.tools.insert(name, Arc::new(made));
@@ -268,6 +268,6 @@ mod tests {
         assert_eq!(registry.tools.len(), 2);
         assert_eq!(read.spec.parameters, json!({ "type": "object" }));
         assert!(read.approval.is_none() && write.approval.is_some());
-        assert_eq!((read.on_crash, write.on_crash), (OnCrash::Repeat, OnCrash::Tell));
+        assert_eq!((read.on_crash, write.on_crash), (OnCrash::Repeat, OnCrash::Repeat));
     }
 }

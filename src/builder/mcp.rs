@@ -107,6 +107,22 @@ impl McpServer {
         self.set("retry", texts(patterns))
     }
 
+    /// Refuses the questions that the server asks people; without this, they are asks.
+    pub fn refuse_questions(self) -> Self {
+        self.set("on_input", "refuse".into())
+    }
+
+    /// Names the users and roles who may answer the questions of the server: `user:<id>`,
+    /// `role:<name>`, templates, `!self`.
+    pub fn questions_to<T: Into<String>>(self, to: impl IntoIterator<Item = T>) -> Self {
+        self.set_in("on_input", "to", texts(to))
+    }
+
+    /// Limits the time in which a question of the server can be answered.
+    pub fn questions_deadline(self, deadline: Duration) -> Self {
+        self.set_in("on_input", "deadline", milliseconds(deadline))
+    }
+
     /// Limits the time of one call.
     pub fn timeout(self, timeout: Duration) -> Self {
         self.set("timeout", milliseconds(timeout))

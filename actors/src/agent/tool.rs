@@ -80,8 +80,8 @@ pub struct ToolContext {
     /// Trace of the call, below the call's own span; pass it on to what the tool calls, over HTTP
     /// with [`Trace::headers`]. For a direct call, the caller's trace, if it sent one.
     pub trace: Option<Trace>,
-    /// True if a step makes the call again because its process ended during the attempt before, which
-    /// may have had its effect. For agents, `on_crash` decides before the call.
+    /// True if the call is made again because its process ended during the attempt before, which may
+    /// have had its effect. For agents, `on_crash` decides first whether it is.
     pub is_repetition: bool,
     /// Answers of people to earlier makings of this call.
     pub answers: Arc<Answers>,

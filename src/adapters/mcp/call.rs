@@ -7,10 +7,10 @@ use futures_util::FutureExt as _;
 use greenroom_actors::agent::tool::{ToolContext, ToolError, ToolFunction};
 use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind, shortened};
 use rmcp::ServiceError;
-use rmcp::model::{CallToolRequestParams, CallToolResult, MetaObject, RequestMetaObject};
+use rmcp::model::{CallToolRequestParams, MetaObject, RequestMetaObject};
 use serde_json::{Map, Value};
 
-use super::connect::{was_not_sent, why_not_sent};
+use super::connect::{status_of, was_not_sent, why_not_sent};
 use super::elicit::{Memo, Next, Question, Round, within};
 use super::link::{Link, Peered};
 use super::request::{self, Reply};
@@ -56,6 +56,26 @@ pub(super) fn function(link: &Arc<Link>, tool: &str) -> ToolFunction {
     })
 }
 
+/// Returns the function of a tool that agents and steps name before its server is connected. It waits
+/// for the connection, and decides then what the list of the server decides for other tools.
+pub(super) fn placeholder(link: &Arc<Link>, tool: &str) -> ToolFunction {
+    let (link, tool) = (Arc::clone(link), Arc::<str>::from(tool));
+    let known = function(&link, &tool);
+    Arc::new(move |arguments, context| {
+        let (link, tool, known) = (Arc::clone(&link), Arc::clone(&tool), Arc::clone(&known));
+        async move {
+            let _permit = link.permits.acquire().await;
+            let is_connected = link.connected(&tool, None).await.is_ok();
+            if is_connected && context.agent_id.is_some() && link.guards(&tool) {
+                let why = format!("{}.{tool} needs an approval: ask again", link.name());
+                return Err(failed(ErrorKind::Tool, why));
+            }
+            known(arguments, context).await
+        }
+        .boxed()
+    })
+}
+
 /// Counts a call when it ends, also one that is given up.
 struct Count<'l> {
     link: &'l Link,
@@ -64,11 +84,12 @@ struct Count<'l> {
 
 impl Drop for Count<'_> {
     fn drop(&mut self) {
-        self.link.count(self.has_failed);
+        self.link.counts.call(self.has_failed);
     }
 }
 
-/// Calls a tool, or asks what its server asks people. If the connection is lost meanwhile, a call that may be repeated is made once more.
+/// Calls a tool, or asks what its server asks people. If the connection is lost meanwhile, a call that
+/// may be repeated is made once more.
 async fn call(
     link: &Link,
     tool: &str,
@@ -106,7 +127,7 @@ async fn call(
         };
         drop(running);
         match reply {
-            Ok(Reply::Complete(result)) => return value_of(link.cleaned(result)),
+            Ok(Reply::Complete(result)) => return link.cleaned(value_of(result)),
             Ok(Reply::InputRequired(asked)) => {
                 let is_question = asked.input_requests.as_ref().is_some_and(|it| !it.is_empty());
                 next = Round::of(&link.server, asked, given)?.next(given);
@@ -200,7 +221,12 @@ pub(super) fn lost(link: &Link, error: &ServiceError) -> Lost {
                 let why = format!("the MCP server {server}: {}", why_not_sent(error));
                 return Lost::Failed(AttemptFailure::new(ErrorKind::Connection, why));
             }
-            log::info!("MCP server {server}: a call was interrupted: {}", why_not_sent(error));
+            let why = why_not_sent(error);
+            if let Some(status) = status_of(error).filter(|status| is_refusal(*status)) {
+                let why = format!("the MCP server {server} refused the call: {why}");
+                return Lost::Failed(AttemptFailure::http(status, why));
+            }
+            log::info!("MCP server {server}: a call was interrupted: {why}");
             Lost::Interrupted { is_closed: false }
         }
         ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
@@ -211,6 +237,11 @@ pub(super) fn lost(link: &Link, error: &ServiceError) -> Lost {
             Lost::Failed(AttemptFailure::new(ErrorKind::Response, why))
         }
     }
+}
+
+/// Returns true for statuses with which a call was certainly not made.
+fn is_refusal(status: u16) -> bool {
+    (400..500).contains(&status) && status != 408
 }
 
 /// Returns the failure of a call that its server refuses in these words.
@@ -225,16 +256,4 @@ fn interrupted() -> ToolError {
 
 pub(super) fn failed(kind: ErrorKind, why: impl Into<String>) -> ToolError {
     ToolError::Failed(AttemptFailure::new(kind, why))
-}
-
-impl Link {
-    /// Removes the secrets of the connection from a result.
-    pub(super) fn cleaned(&self, result: CallToolResult) -> CallToolResult {
-        if !self.has_secrets() {
-            return result;
-        }
-        let text = serde_json::to_string(&result).map(|text| self.without_secrets(text));
-        let cleaned = text.and_then(|text| serde_json::from_str(&text));
-        cleaned.unwrap_or_default()
-    }
 }

@@ -278,6 +278,20 @@ pub(super) fn why_not_sent(error: &(dyn std::error::Error + 'static)) -> String 
     shortened(&error.to_string(), MESSAGE_BYTES_MAX).to_owned()
 }
 
+/// Returns the status of an answer that is a failure.
+pub(super) fn status_of(error: &(dyn std::error::Error + 'static)) -> Option<u16> {
+    causes(error).find_map(|cause| {
+        if cause.is::<AuthRequiredError>() {
+            return Some(401);
+        }
+        if cause.is::<InsufficientScopeError>() {
+            return Some(403);
+        }
+        let said = cause.downcast_ref::<HttpStatusError>().map(|error| error.status);
+        said.or_else(|| of_client(cause)?.status().map(|status| status.as_u16()))
+    })
+}
+
 /// Returns true if the request has certainly not reached the server.
 pub(super) fn was_not_sent(error: &(dyn std::error::Error + 'static)) -> bool {
     let is_refused = |cause: &(dyn std::error::Error + 'static)| {

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use super::connect::McpEnvironment;
 
-use super::call::function;
+use super::call::{function, placeholder};
 use super::link::Link;
 use super::names::{Listed, RemoteTool};
 use super::settings::{McpServer, McpTransport};
@@ -104,9 +104,9 @@ impl McpHub {
         self.changes.clone()
     }
 
-    /// Returns the function of a tool that a server has, or may have once it is connected.
-    pub fn function(&self, server: &str, tool: &str) -> Option<ToolFunction> {
-        self.links.get(server).map(|link| function(link, tool))
+    /// Returns the function of a tool that a server may have once it is connected.
+    pub fn placeholder(&self, server: &str, tool: &str) -> Option<ToolFunction> {
+        self.links.get(server).map(|link| placeholder(link, tool))
     }
 
     /// Returns the known tools of these servers, with the names of the registry.
@@ -167,7 +167,7 @@ impl McpServers for McpHub {
     fn statuses(&self) -> Vec<ServerStatus> {
         let status = |link: &Arc<Link>| {
             let (state, reason, protocol) = link.state();
-            let (listed, (calls, failures)) = (link.listed(), link.counts());
+            let (listed, (calls, failures)) = (link.listed(), link.counts.calls());
             let name = &link.server.name;
             let tools = listed.tools.iter().map(|tool| format!("{name}.{}", tool.name));
             ServerStatus {
@@ -177,14 +177,14 @@ impl McpServers for McpHub {
                     McpTransport::Program { .. } => "program",
                 },
                 state,
-                since: link.since(),
+                since: link.counts.since(),
                 reason,
                 protocol: protocol.map(|version| version.to_string()),
                 tools: tools.collect(),
                 left_out: listed.left_out.clone(),
                 unmatched: listed.unmatched.clone(),
                 running: link.running(),
-                lost: link.lost(),
+                lost: link.counts.lost(),
                 calls,
                 failures,
             }

@@ -1,13 +1,11 @@
 //! One server: its connection, which is made again whenever it is lost, and its tools.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use greenroom_actors::agent::tool::ToolError;
 use greenroom_actors::domain::failure::ErrorKind;
-use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use rmcp::model::ProtocolVersion;
 use rmcp::{Peer, RoleClient, ServiceError};
 use tokio::sync::{Notify, Semaphore, watch};
@@ -19,6 +17,7 @@ use super::child::Program;
 use super::connect::{
     Client, Era, McpEnvironment, Opened, list, open, why_not_begun, why_not_listed,
 };
+use super::counts::Counts;
 use super::legacy::Asking;
 use super::listen::listen;
 use super::names::{Listed, RemoteTool};
@@ -74,8 +73,6 @@ pub(super) struct Link {
     pub(super) server: Arc<McpServer>,
     environment: McpEnvironment,
     state: watch::Sender<State>,
-    /// Time since which it is connected, or not.
-    since: AtomicI64,
     listed: RwLock<Arc<Listed>>,
     /// Secrets that were sent to the server.
     secrets: RwLock<Known>,
@@ -91,9 +88,7 @@ pub(super) struct Link {
     changes: watch::Sender<u64>,
     /// Number of sessions so far.
     sessions: AtomicU64,
-    lost: AtomicU64,
-    calls: AtomicU64,
-    failures: AtomicU64,
+    pub(super) counts: Counts,
 }
 
 impl Link {
@@ -108,16 +103,13 @@ impl Link {
             environment,
             asking: Arc::default(),
             state: watch::Sender::new(State::Connecting),
-            since: AtomicI64::new(SystemClock.now().0),
             listed: RwLock::default(),
             secrets: RwLock::default(),
             restart: Notify::new(),
             changed: Arc::default(),
             changes,
             sessions: AtomicU64::new(0),
-            lost: AtomicU64::new(0),
-            calls: AtomicU64::new(0),
-            failures: AtomicU64::new(0),
+            counts: Counts::new(),
         }
     }
 
@@ -137,25 +129,16 @@ impl Link {
         }
     }
 
-    /// Returns the time since which it is connected, or not.
-    pub(super) fn since(&self) -> Timestamp {
-        Timestamp(self.since.load(Ordering::Relaxed))
-    }
-
     /// Returns the tools of the newest list, also while the server is away.
     pub(super) fn listed(&self) -> Arc<Listed> {
         Arc::clone(&self.listed.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Counts a call.
-    pub(super) fn count(&self, has_failed: bool) {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        self.failures.fetch_add(u64::from(has_failed), Ordering::Relaxed);
-    }
-
-    /// Returns the numbers of calls and of failed ones.
-    pub(super) fn counts(&self) -> (u64, u64) {
-        (self.calls.load(Ordering::Relaxed), self.failures.load(Ordering::Relaxed))
+    /// Returns true if the list of the server makes calls of a tool need an approval that its name alone
+    /// does not.
+    pub(super) fn guards(&self, tool: &str) -> bool {
+        let approval = self.server.approval.as_ref();
+        approval.is_some_and(|(globs, _)| !globs.selects(tool)) && self.listed().is_guarded
     }
 
     /// Asks for a look whether the server is still there.
@@ -224,7 +207,7 @@ impl Link {
                     continue;
                 }
                 Ending::Lost(why) => {
-                    self.lost.fetch_add(1, Ordering::Relaxed);
+                    self.counts.lose();
                     log::warn!("MCP server {}: the connection was lost: {why}", self.name());
                     if begun.elapsed() >= max_delay {
                         pause = delay;
@@ -269,7 +252,7 @@ impl Link {
     fn enter(&self, state: State) {
         let is_ready = |state: &State| matches!(state, State::Ready(..));
         if is_ready(&state) != is_ready(&self.state.borrow()) {
-            self.since.store(SystemClock.now().0, Ordering::Relaxed);
+            self.counts.change();
         }
         self.state.send_replace(state);
     }
@@ -403,11 +386,6 @@ impl Link {
     pub(super) fn running(&self) -> u64 {
         let most = self.server.concurrency.min(Semaphore::MAX_PERMITS);
         most.saturating_sub(self.permits.available_permits()) as u64
-    }
-
-    /// Returns the number of connections that were lost.
-    pub(super) fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
     }
 
     /// Returns the time for which a list counts as fresh. Over HTTP the list is also read to see

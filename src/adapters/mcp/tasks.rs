@@ -139,7 +139,7 @@ fn end(link: &Link, payload: TaskPayload) -> Result<Value, ToolError> {
     match payload {
         TaskPayload::Completed { result } => {
             match serde_json::from_value::<CallToolResult>(Value::Object(result)) {
-                Ok(result) => value_of(link.cleaned(result)),
+                Ok(result) => link.cleaned(value_of(result)),
                 Err(_) => {
                     let why =
                         format!("the task of the MCP server {server} has no result of a tool");

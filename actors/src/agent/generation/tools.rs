@@ -107,6 +107,8 @@ pub(crate) struct Caller {
     /// True if the call may have been made before, by a process that was interrupted or by this run
     /// before it was put down.
     pub(crate) is_repeated: bool,
+    /// True if a crash interrupted the call, and no person has decided about it since.
+    pub(crate) is_interrupted: bool,
     /// Answers to the questions of the tool in earlier makings of the call.
     pub(crate) answers: Vec<Value>,
     /// Memo of the tool's newest question.
@@ -309,7 +311,7 @@ impl Caller {
             context: Arc::clone(&self.context),
             cancellation: CancellationToken::new(),
             trace: Some(self.trace.clone()),
-            is_repetition: false,
+            is_repetition: self.is_interrupted,
             answers: Arc::new(Answers::new(self.answers.clone())),
             memo: self.memo.clone(),
             notes: self.notes.clone(),

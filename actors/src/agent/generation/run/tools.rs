@@ -202,6 +202,7 @@ impl Run {
         let permission = self.permission(&call.tool_name, earlier);
         let caller = Caller {
             is_repeated: earlier.is_some() || self.is_interrupted,
+            is_interrupted: permission.is_interrupted,
             answers: earlier.map(|earlier| earlier.answers.clone()).unwrap_or_default(),
             memo: earlier.and_then(|earlier| earlier.memo.clone()),
             ..caller
@@ -249,6 +250,7 @@ impl Run {
             trace: self.record.trace.clone(),
             repetition: 0,
             is_repeated: false,
+            is_interrupted: false,
             answers: Vec::new(),
             memo: None,
             notes: None,
