@@ -121,6 +121,11 @@ impl Session {
         Err(self.request.refused(refusal))
     }
 
+    /// Answers with a refusal to a call that is about an execution.
+    pub(super) fn refuse_for(&self, run: &Run, refusal: &ApiError) -> Outcome {
+        self.refuse(refusal).map_err(|refusal| refusal.about("execution", run.execution.as_str()))
+    }
+
     /// Returns the trace that the call belongs to.
     pub(super) fn trace(&self) -> TraceOrigin {
         let text = |key| self.request.meta(key).and_then(Value::as_str);
