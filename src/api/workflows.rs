@@ -155,14 +155,17 @@ impl StartBody {
     }
 }
 
-/// Returns a start without options.
+/// Returns the start of a call by a tool, without options. `key` is the `Idempotency-Key`, which is
+/// bound to the input.
 pub fn start_with(
     definition: &WorkflowDefinition,
     input: Value,
+    key: Option<&str>,
     caller: &Caller,
 ) -> Result<StartExecution, ApiError> {
+    let bytes = key.map(|_| input.to_string()).unwrap_or_default();
     let body = ExecuteBody { input: Some(input), options: None };
-    start_of(definition, body, ("input", &[]), None, caller)
+    start_of(definition, body, ("call", bytes.as_bytes()), key, caller)
 }
 
 /// `sent`: the kind of the body, for the scope of the idempotency key, and its bytes.

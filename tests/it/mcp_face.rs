@@ -1,10 +1,12 @@
 //! The face for clients of MCP: its own clients in Node.js, access, tasks, and what clients keep.
 
 mod access;
+mod answers;
 mod conformance;
 pub(crate) mod fixtures;
 mod listening;
 mod pages;
+mod stopping;
 mod tasks;
 mod tools;
 
@@ -158,7 +160,18 @@ fn faces_with_names_have_their_own_address() {
     };
     assert_eq!(names("/mcp/ops/mcp"), ["workflow_greet"]);
     assert!(names("/mcp").len() > 5);
-    assert_eq!(site.server.post("/mcp/other/mcp", &list).status, 404);
+    let long = "x".repeat(201);
+    for name in ["other", "%ff", "%2F", "%2f..", "%00", "%0A", "%", "%2E%2E", &long] {
+        let reply = site.server.post(&format!("/mcp/{name}/mcp"), &list);
+        assert_eq!(
+            (reply.status, reply.header("x-error-code")),
+            (404, Some("not_found")),
+            "{name}"
+        );
+        let described = format!("/.well-known/oauth-protected-resource/mcp/{name}/mcp");
+        assert_eq!(site.server.get(&described).status, 404, "{name}");
+    }
+    assert_eq!(names("/mcp/%6Fps/mcp"), ["workflow_greet"]);
     for method in ["GET", "DELETE"] {
         let reply = site.server.send(method, "/mcp", &[], None);
         assert_eq!((reply.status, reply.header("allow")), (405, Some("POST")), "{method}");

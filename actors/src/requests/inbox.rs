@@ -122,7 +122,7 @@ pub struct AskAccess {
 
 impl AskAccess {
     /// Checks the conditions of an answer: revision, assignment, claim and deadline, in this order.
-    pub(crate) fn check(&self, ask: &Ask, now: Timestamp) -> Result<(), AskError> {
+    pub fn check(&self, ask: &Ask, now: Timestamp) -> Result<(), AskError> {
         self.check_asked(ask)?;
         self.check_claim(ask, now)?;
         // the deadline of a step is a timer of its execution, which decides

@@ -1887,8 +1887,8 @@ export interface components {
         };
         ChatCompletionCallDelta: {
             index: number;
-            id?: string;
-            type?: string;
+            id: string;
+            type: string;
             function: components["schemas"]["ChatCompletionFunctionDelta"];
         };
         ChatCompletionChoice: {
@@ -1928,7 +1928,7 @@ export interface components {
             tool_calls?: components["schemas"]["ChatCompletionCallDelta"][];
         };
         ChatCompletionFunctionDelta: {
-            name?: string;
+            name: string;
             arguments: string;
         };
         ChatCompletionMessage: {
@@ -1972,7 +1972,7 @@ export interface components {
             response_format?: unknown;
             /** @description Functions of the client, beside the tools of the agent. */
             tools?: unknown;
-            /** @description `auto` or `none`. */
+            /** @description `auto`, `none`, `required`, or one of `tools` by its name; of the first turn. */
             tool_choice?: unknown;
             /** @description Id of the user, if the server does not check tokens. */
             user?: string | null;
@@ -2691,6 +2691,12 @@ export interface components {
             success: false;
             error: string;
         };
+        /** @description A pattern that matches no tool of its server. */
+        McpPatternUnmatched: {
+            /** @description Its key: `tools`, `approval` or `retry`. */
+            key: string;
+            pattern: string;
+        };
         /** @description Item of `GET /tools/mcp`. */
         McpServer: {
             /** @description Begin of the names of its tools, before a dot. */
@@ -2698,6 +2704,8 @@ export interface components {
             /** @description `http` or `program`. */
             transport: string;
             state: components["schemas"]["McpServerState"];
+            /** @description Time since which it is connected, or not. */
+            since: components["schemas"]["Timestamp"];
             /** @description Reason of the newest failure, while there is no connection. */
             reason?: string;
             /** @description Version of the protocol, while there is a connection. */
@@ -2707,8 +2715,23 @@ export interface components {
             /** @description Tools that cannot or must not be used. */
             leftOut: components["schemas"]["McpToolLeftOut"][];
             /**
+             * @description Patterns of the configuration that match no tool of the server. While `approval` names a tool
+             *     that the server does not have, every call of an agent needs approval.
+             */
+            unmatched: components["schemas"]["McpPatternUnmatched"][];
+            /**
              * Format: int64
-             * @description Calls since the start of the server.
+             * @description Calls that are being made.
+             */
+            running: number;
+            /**
+             * Format: int64
+             * @description Connections that were lost, since the start of this server.
+             */
+            lost: number;
+            /**
+             * Format: int64
+             * @description Calls that have ended, since the start of this server.
              */
             calls: number;
             /**
@@ -3863,7 +3886,7 @@ export interface components {
          *
          *     `memory_off`: Agent assistant has no memory
          */
-        "Refused400.104": {
+        "Refused400.105": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3889,7 +3912,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the body ends before it is complete
          */
-        "Refused400.105": {
+        "Refused400.106": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3901,7 +3924,7 @@ export interface components {
             };
         };
         /** @description `header_invalid`: Invalid header Sec-WebSocket-Key: must be sent */
-        "Refused400.113": {
+        "Refused400.114": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3919,7 +3942,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the query cannot be read
          */
-        "Refused400.115": {
+        "Refused400.116": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4345,11 +4368,11 @@ export interface components {
         /**
          * @description `host_not_allowed`: Host not allowed
          *
-         *     `not_yours`: Only the user itself may do this
+         *     `answer_refused`: The answer was refused: a large amount needs a signed-in user
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.109": {
+        "Refused403.11": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4363,11 +4386,11 @@ export interface components {
         /**
          * @description `host_not_allowed`: Host not allowed
          *
-         *     `answer_refused`: The answer was refused: a large amount needs a signed-in user
+         *     `not_yours`: Only the user itself may do this
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.11": {
+        "Refused403.110": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4596,7 +4619,7 @@ export interface components {
             };
         };
         /** @description `not_found`: Not found: GET /mcp */
-        "Refused404.103": {
+        "Refused404.104": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4612,7 +4635,7 @@ export interface components {
          *
          *     `conversation_not_found`: Conversation not found
          */
-        "Refused404.107": {
+        "Refused404.108": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4624,18 +4647,6 @@ export interface components {
             };
         };
         /** @description `not_found`: Not found: DELETE /api/memory/users/%00 */
-        "Refused404.110": {
-            headers: {
-                "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Failure"];
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `trace_not_found`: Trace 0af7651916cd43dd8448eb211c80319c not found */
         "Refused404.111": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
@@ -4647,8 +4658,20 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `span_not_found`: Span b7ad6b7169203331 not found */
+        /** @description `trace_not_found`: Trace 0af7651916cd43dd8448eb211c80319c not found */
         "Refused404.112": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `span_not_found`: Span b7ad6b7169203331 not found */
+        "Refused404.113": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4936,7 +4959,7 @@ export interface components {
             };
         };
         /** @description `conversation_exists`: Conversation already exists: holidays */
-        "Refused409.106": {
+        "Refused409.107": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4948,7 +4971,7 @@ export interface components {
             };
         };
         /** @description `conversation_exists`: Conversation already exists: holidays-2 */
-        "Refused409.108": {
+        "Refused409.109": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -5175,6 +5198,18 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
+        /** @description `idempotency_key_reused`: Idempotency-Key was used with another body */
+        "Refused409.99": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                /** @description Error code, for programs; not of errors of the protocol. */
+                "x-error-code"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
         /** @description `link_expired`: This link was good until 2026-09-21T14:13:20.000Z */
         "Refused410.50": {
             headers: {
@@ -5198,6 +5233,18 @@ export interface components {
             content: {
                 "application/json": components["schemas"]["Failure"];
                 "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `body_too_large`: Request body is larger than 1048576 bytes */
+        "Refused413.100": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                /** @description Error code, for programs; not of errors of the protocol. */
+                "x-error-code"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": Record<string, never>;
             };
         };
         /** @description `body_too_large`: Request body is larger than 1048576 bytes */
@@ -5236,24 +5283,12 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description `body_too_large`: Request body is larger than 1048576 bytes */
-        "Refused413.99": {
-            headers: {
-                "x-request-id": components["headers"]["RequestId"];
-                /** @description Error code, for programs; not of errors of the protocol. */
-                "x-error-code"?: string;
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": Record<string, never>;
-            };
-        };
         /**
          * @description `media_type_unsupported`: Content type text/csv is not supported, send application/json
          *
          *     `encoding_unsupported`: Content encoding gzip is not supported, send the body as it is
          */
-        "Refused415.100": {
+        "Refused415.101": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 /** @description Error code, for programs; not of errors of the protocol. */
@@ -5317,7 +5352,7 @@ export interface components {
             };
         };
         /** @description `upgrade_required`: This route is a WebSocket: send Connection: Upgrade and Upgrade: websocket */
-        "Refused426.114": {
+        "Refused426.115": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -5331,7 +5366,7 @@ export interface components {
             };
         };
         /** @description `internal`: Internal server error */
-        "Refused500.101": {
+        "Refused500.102": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 /** @description Error code, for programs; not of errors of the protocol. */
@@ -5552,7 +5587,7 @@ export interface components {
          *
          *     `store_unavailable`: The store is not available
          */
-        "Refused503.102": {
+        "Refused503.103": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 /** @description Error code, for programs; not of errors of the protocol. */
@@ -8466,7 +8501,10 @@ export interface operations {
     callMcp: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A repeated request with the same key and body gets the response of the first one. Stored for `limits.idempotency_ttl`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -8511,16 +8549,20 @@ export interface operations {
             403: components["responses"]["Refused403.96"];
             404: components["responses"]["Refused404.97"];
             408: components["responses"]["Refused408.98"];
-            413: components["responses"]["Refused413.99"];
-            415: components["responses"]["Refused415.100"];
-            500: components["responses"]["Refused500.101"];
-            503: components["responses"]["Refused503.102"];
+            409: components["responses"]["Refused409.99"];
+            413: components["responses"]["Refused413.100"];
+            415: components["responses"]["Refused415.101"];
+            500: components["responses"]["Refused500.102"];
+            503: components["responses"]["Refused503.103"];
         };
     };
     callNamedMcp: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A repeated request with the same key and body gets the response of the first one. Stored for `limits.idempotency_ttl`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
             path: {
                 /** @description Name of the face */
                 name: string;
@@ -8568,10 +8610,11 @@ export interface operations {
             403: components["responses"]["Refused403.96"];
             404: components["responses"]["Refused404.97"];
             408: components["responses"]["Refused408.98"];
-            413: components["responses"]["Refused413.99"];
-            415: components["responses"]["Refused415.100"];
-            500: components["responses"]["Refused500.101"];
-            503: components["responses"]["Refused503.102"];
+            409: components["responses"]["Refused409.99"];
+            413: components["responses"]["Refused413.100"];
+            415: components["responses"]["Refused415.101"];
+            500: components["responses"]["Refused500.102"];
+            503: components["responses"]["Refused503.103"];
         };
     };
     describeMcp: {
@@ -8598,7 +8641,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.103"];
+            404: components["responses"]["Refused404.104"];
             500: components["responses"]["Refused500.16"];
         };
     };
@@ -8629,7 +8672,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.103"];
+            404: components["responses"]["Refused404.104"];
             500: components["responses"]["Refused500.16"];
         };
     };
@@ -8665,7 +8708,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.104"];
+            400: components["responses"]["Refused400.105"];
             403: components["responses"]["Refused403.19"];
             404: components["responses"]["Refused404.29"];
             500: components["responses"]["Refused500.16"];
@@ -8713,11 +8756,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.105"];
+            400: components["responses"]["Refused400.106"];
             403: components["responses"]["Refused403.2"];
             404: components["responses"]["Refused404.29"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.106"];
+            409: components["responses"]["Refused409.107"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.16"];
@@ -8755,9 +8798,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.104"];
+            400: components["responses"]["Refused400.105"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.107"];
+            404: components["responses"]["Refused404.108"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -8796,9 +8839,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.104"];
+            400: components["responses"]["Refused400.105"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.107"];
+            404: components["responses"]["Refused404.108"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -8846,9 +8889,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.105"];
+            400: components["responses"]["Refused400.106"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.107"];
+            404: components["responses"]["Refused404.108"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
@@ -8891,9 +8934,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.104"];
+            400: components["responses"]["Refused400.105"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.107"];
+            404: components["responses"]["Refused404.108"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -8929,9 +8972,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.104"];
+            400: components["responses"]["Refused400.105"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.107"];
+            404: components["responses"]["Refused404.108"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -8981,9 +9024,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.105"];
+            400: components["responses"]["Refused400.106"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.107"];
+            404: components["responses"]["Refused404.108"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
@@ -9033,11 +9076,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.105"];
+            400: components["responses"]["Refused400.106"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.107"];
+            404: components["responses"]["Refused404.108"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.108"];
+            409: components["responses"]["Refused409.109"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.16"];
@@ -9076,7 +9119,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.104"];
+            400: components["responses"]["Refused400.105"];
             403: components["responses"]["Refused403.19"];
             404: components["responses"]["Refused404.29"];
             500: components["responses"]["Refused500.16"];
@@ -9111,8 +9154,8 @@ export interface operations {
                     };
                 };
             };
-            403: components["responses"]["Refused403.109"];
-            404: components["responses"]["Refused404.110"];
+            403: components["responses"]["Refused403.110"];
+            404: components["responses"]["Refused404.111"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.44"];
         };
@@ -9212,7 +9255,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.111"];
+            404: components["responses"]["Refused404.112"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -9262,7 +9305,7 @@ export interface operations {
             };
             400: components["responses"]["Refused400.18"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.111"];
+            404: components["responses"]["Refused404.112"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -9294,7 +9337,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.112"];
+            404: components["responses"]["Refused404.113"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -9344,7 +9387,7 @@ export interface operations {
             };
             400: components["responses"]["Refused400.18"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.112"];
+            404: components["responses"]["Refused404.113"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -9479,9 +9522,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.113"];
+            400: components["responses"]["Refused400.114"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.114"];
+            426: components["responses"]["Refused426.115"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.41"];
         };
@@ -9520,9 +9563,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.115"];
+            400: components["responses"]["Refused400.116"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.114"];
+            426: components["responses"]["Refused426.115"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.41"];
         };
@@ -9555,9 +9598,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.115"];
+            400: components["responses"]["Refused400.116"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.114"];
+            426: components["responses"]["Refused426.115"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.41"];
         };

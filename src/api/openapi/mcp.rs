@@ -83,8 +83,10 @@ fn described(operation_id: &'static str) -> Described {
             "A message of the Model Context Protocol, version 2026-07-28 or one with a handshake. \
              Errors are those of JSON-RPC. A call that asks for progress is answered with events.",
         )
+        .with([parts::reference("parameters", parts::IDEMPOTENCY_KEY)])
         .with_body(message, true, Value::Null)
         .refusing([not_found(), ApiError::AtCapacity(Shortage::ExecutionMemory)])
+        .refusing([ApiError::KeyReused])
         .using_runtime()
         .answering(200, parts::response("The answer", answers, &[]))
         .answering(202, parts::response("A notification was taken", Value::Null, &[]))

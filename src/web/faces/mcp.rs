@@ -2,6 +2,7 @@
 
 mod agents;
 mod answering;
+mod asks;
 mod direct;
 mod events;
 mod feed;
@@ -15,9 +16,12 @@ use std::sync::Arc;
 
 use actix_web::body::BoxBody;
 use actix_web::http::StatusCode;
-use actix_web::http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use actix_web::http::header::{
+    ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
+use greenroom_actors::observe::log_record::LogScope;
 use serde_json::Value;
 
 use self::feed::Feed;
@@ -33,7 +37,7 @@ use crate::auth::RequestHead;
 use crate::web::body::Body;
 use crate::web::call::{Answer, Call};
 use crate::web::ids::{path_not_found, segment};
-use crate::web::respond::insert_text;
+use crate::web::respond::{Refused, X_ERROR_CODE, X_EXECUTION_ID, X_GENERATION_ID, insert_text};
 use crate::web::settings::Settings;
 
 /// Segment of the face's name: `/mcp/:name/mcp`.
@@ -85,10 +89,14 @@ fn server_of(
     settings: &Settings,
     place: usize,
 ) -> Result<Arc<McpServer>, ApiError> {
-    let name = segment(request, place);
-    let name = if name.is_empty() { None } else { decode(name) };
+    let unknown = || path_not_found(request);
+    // the route says whether there is a name: one that cannot be decoded is still a name
+    let name = match request.match_info().get("name") {
+        Some(_) => Some(decode(segment(request, place)).ok_or_else(unknown)?),
+        None => None,
+    };
     let found = settings.config.mcp.iter().find(|it| it.name.as_deref() == name.as_deref());
-    found.cloned().ok_or_else(|| path_not_found(request))
+    found.cloned().ok_or_else(unknown)
 }
 
 fn headers_of(request: &HttpRequest) -> Headers<'_> {
@@ -111,7 +119,11 @@ async fn answer(mut session: Session) -> HttpResponse {
     if wants_events {
         return match Feed::open(&session) {
             Ok((feed, response)) => {
-                actix_web::rt::spawn(feed.run(session));
+                let running = feed.run(session);
+                match LogScope::current() {
+                    Some(scope) => drop(actix_web::rt::spawn(scope.during(running))),
+                    None => drop(actix_web::rt::spawn(running)),
+                }
                 response
             }
             Err(refusal) => refused(&session.request.refused(&refusal)),
@@ -160,6 +172,8 @@ fn takes_events(headers: &HeaderMap) -> bool {
 fn unread(refusal: &ApiError) -> HttpResponse {
     let mut response = refusal.error_response();
     let body = Refusal::unread(refusal).body().to_string();
+    // it has its form already
+    let _ = response.extensions_mut().remove::<Refused>();
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, json);
     response.set_body(BoxBody::new(body))
@@ -167,7 +181,18 @@ fn unread(refusal: &ApiError) -> HttpResponse {
 
 fn refused(refusal: &Refusal) -> HttpResponse {
     let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::OK);
-    respond(status, &refusal.body())
+    let mut response = respond(status, &refusal.body());
+    for (key, header) in [
+        ("code", X_ERROR_CODE),
+        ("retryAfter", RETRY_AFTER),
+        ("executionId", X_EXECUTION_ID),
+        ("generationId", X_GENERATION_ID),
+    ] {
+        if let Some(text) = refusal.detail(key) {
+            insert_text(&mut response, header, &text);
+        }
+    }
+    response
 }
 
 fn respond(status: StatusCode, body: &Value) -> HttpResponse {

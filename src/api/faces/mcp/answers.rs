@@ -76,10 +76,12 @@ fn capabilities(server: &McpServer) -> Value {
     }
 }
 
-/// Answers `initialize` with the version that the client asks for, or the newest with a handshake.
+/// Answers `initialize` with the version that the client asks for, or the next older one, which it
+/// knows rather than a newer one; else with the newest with a handshake.
 pub fn initialized(request: &Request, server: &McpServer) -> Members {
     let asked = request.params.get("protocolVersion").and_then(Value::as_str);
-    let version = LEGACY.into_iter().find(|known| asked == Some(known)).unwrap_or(LEGACY[0]);
+    let is_known = |known: &&str| asked.is_some_and(|asked| *known <= asked);
+    let version = LEGACY.into_iter().find(is_known).unwrap_or(LEGACY[0]);
     members(json!({
         "protocolVersion": version,
         "capabilities": capabilities(server),
@@ -358,7 +360,10 @@ mod tests {
             key: SealKey::random().unwrap(),
         };
         for (asked, agreed) in [
-            (json!("2025-03-26"), "2025-03-26"),
+            (json!("2025-06-18"), "2025-06-18"),
+            (json!("2025-03-26"), "2024-11-05"),
+            (json!("2024-11-05"), "2024-11-05"),
+            (json!("2024-10-07"), "2025-11-25"),
             (json!("2025-11-25"), "2025-11-25"),
             (json!("2099-01-01"), "2025-11-25"),
             (json!(5), "2025-11-25"),

@@ -12,8 +12,9 @@ use crate::api::json::parse_value;
 /// Version of requests that describe themselves.
 pub(super) const MODERN: &str = "2026-07-28";
 
-/// Versions with a handshake, the newest first.
-pub(super) const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+/// Versions with a handshake, the newest first. 2025-03-26 is none of them: its servers have to take
+/// several messages at once.
+pub(super) const LEGACY: [&str; 3] = ["2025-11-25", "2025-06-18", "2024-11-05"];
 
 /// Most bytes of a text of the client that a refusal repeats.
 const SHOWN_BYTES_MAX: usize = 128;
@@ -120,9 +121,43 @@ impl Refusal {
         Self { data: Some(Box::new(data)), ..self }
     }
 
-    /// Refuses a message before it is read, with the status and the text of another refusal.
+    /// Passes a refusal of the service on, for a message that was not read.
     pub fn unread(refusal: &ApiError) -> Self {
-        Self::new(refusal.status(), &Value::Null, code::INVALID_REQUEST, refusal.to_string())
+        Self::of(refusal, &Value::Null)
+    }
+
+    fn of(refusal: &ApiError, id: &Value) -> Self {
+        let status = refusal.status();
+        let code = if status < 500 { code::INVALID_REQUEST } else { code::INTERNAL };
+        let mut data = json!({ "code": refusal.code().as_str(), "status": status });
+        if let Some(seconds) = refusal.retry_after_s() {
+            data["retryAfter"] = json!(seconds);
+        }
+        if let Some(id) = refusal.execution_id() {
+            data["executionId"] = json!(id.as_str());
+        }
+        if let Some(id) = refusal.generation_id() {
+            data["generationId"] = json!(id);
+        }
+        Self::new(status, id, code, refusal.to_string()).with(data)
+    }
+
+    /// Names what the call has begun, unless the refusal names one.
+    #[must_use]
+    pub fn about(mut self, kind: &str, id: &str) -> Self {
+        if let Some(Value::Object(data)) = self.data.as_deref_mut() {
+            data.entry(format!("{kind}Id")).or_insert_with(|| json!(id));
+        }
+        self
+    }
+
+    /// Returns a member of what programs read, as the text of a header.
+    pub fn detail(&self, key: &str) -> Option<String> {
+        match self.data.as_ref()?.get(key)? {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        }
     }
 
     /// Returns the message to send.
@@ -205,13 +240,7 @@ impl Request {
 
     /// Passes a refusal of the service on.
     pub fn refused(&self, refusal: &ApiError) -> Refusal {
-        let status = refusal.status();
-        let code = if status < 500 { code::INVALID_REQUEST } else { code::INTERNAL };
-        let mut data = json!({ "code": refusal.code().as_str(), "status": status });
-        if let Some(seconds) = refusal.retry_after_s() {
-            data["retryAfter"] = json!(seconds);
-        }
-        Refusal::new(status, &self.id, code, refusal.to_string()).with(data)
+        Refusal::of(refusal, &self.id)
     }
 
     /// Returns a member of `_meta`.

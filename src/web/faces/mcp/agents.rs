@@ -1,23 +1,28 @@
 //! Calls of agents.
 
+use std::time::Duration;
+
 use greenroom_actors::agent::generation::GenerationRequest;
 use greenroom_actors::agent::{AgentDefinition, PendingAsk};
-use greenroom_actors::ports::store::{AskSubject, GenerationRecord, GenerationStatus};
-use greenroom_actors::requests::{AnswerAsk, AskAccess};
+use greenroom_actors::ports::store::{Ask, AskSubject, GenerationRecord, GenerationStatus};
+use greenroom_actors::runtime::Readiness;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::Outcome;
+use super::asks::problem_of;
 use super::session::Session;
 use crate::api::agents::{self, RequestKind, read_request};
 use crate::api::catalogue::RouteName;
-use crate::api::error::AskRefusal;
 use crate::api::faces::mcp::{
     AskedFor, Asking, CallParams, Members, Question, Response, agent_body, completed, failed,
 };
 use crate::api::wire::pending_ask::PendingAskView;
 use crate::api::{ApiError, inbox};
 use crate::web::peer::WATCH_INTERVAL;
+
+/// Longest pause before a generation that continues is looked at again; the first ones are shorter.
+const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 impl Session {
     /// Asks an agent, or takes the answer to a question of a call before. The generation ends when
@@ -69,53 +74,46 @@ impl Session {
         ask: &str,
         response: Option<Response>,
     ) -> Outcome {
+        let refuse = |refusal: ApiError| {
+            self.refuse(&refusal).map_err(|refusal| refusal.about("generation", generation))
+        };
         let answered = match response {
             Some(Response::Accepted(content)) => {
-                let data = self.answer_from(ask, content).await;
-                self.answer_call(ask, data).await
+                let is_call = |ask: &Ask| matches!(ask.subject, AskSubject::Call(_));
+                self.answer_form(ask, content, is_call).await
             }
             Some(Response::Declined) => {
                 return match self.call.runtime.pending_asks(generation).await {
                     Ok(asks) => Ok(self.waiting(generation, &asks)),
-                    Err(cause) => self.refuse(&cause.into()),
+                    Err(cause) => refuse(cause.into()),
                 };
             }
             None => Ok(()),
         };
-        let refusal = match answered {
-            Ok(()) => None,
-            Err(refusal @ ApiError::Ask(AskRefusal::InvalidData(_) | AskRefusal::Refused(_))) => {
-                Some(refusal.to_string())
-            }
-            // a lost race: what is true now
-            Err(ApiError::Ask(
-                AskRefusal::Answered { .. }
-                | AskRefusal::Expired { .. }
-                | AskRefusal::Withdrawn { .. },
-            )) => None,
-            Err(refusal) => return self.refuse(&refusal),
+        let refusal = match problem_of(answered) {
+            Ok(problem) => problem,
+            Err(refusal) => return refuse(refusal),
         };
         match self.unless_gone(self.generation_now(agent, generation)).await {
             Some(Ok(record)) => self.settle_agent(agent, &record, refusal.as_deref()).await,
-            Some(Err(refusal)) => self.refuse(&refusal),
-            None => self.unheard(),
+            Some(Err(refusal)) => refuse(refusal),
+            None => {
+                self.stop(agent, generation).await;
+                self.unheard()
+            }
         }
     }
 
-    /// Answers what a call asks.
-    pub(super) async fn answer_call(&self, id: &str, data: Value) -> Result<(), ApiError> {
+    /// Cancels the generation of a client that has gone.
+    async fn stop(&self, agent: &AgentDefinition, generation: &str) {
+        let ids = [(":id", agent.id.as_str()), (":generationId", generation)];
+        if self.call.check_like(RouteName::CancelGeneration, &ids).is_err() {
+            return;
+        }
         let (runtime, caller) = (&self.call.runtime, &self.call.caller);
-        let ask = inbox::find(runtime, id, caller).await?;
-        let AskSubject::Call(of) = &ask.subject else {
-            return Err(ApiError::Ask(AskRefusal::NotFound(id.to_owned())));
-        };
-        // refused as in the inbox
-        let ids = [(":id", &*of.agent_id), (":generationId", &*of.generation_id)];
-        self.call.check_like(RouteName::CancelGeneration, &ids)?;
-        let access = AskAccess { answerer: Some(caller.answerer(None)), ..AskAccess::default() };
-        let answer = AnswerAsk { data, by: caller.principal(None)?, access, idempotency: None };
-        let answered = runtime.answer_ask(ask, answer).await;
-        answered.map(drop).map_err(|error| ApiError::from_ask(id, error))
+        if let Err(refusal) = agents::cancel(runtime, agent, generation, b"{}", caller).await {
+            log::debug!("generation {generation} continues without its client: {refusal}");
+        }
     }
 
     /// Returns a generation once nothing works on it.
@@ -125,12 +123,18 @@ impl Session {
         generation: &str,
     ) -> Result<GenerationRecord, ApiError> {
         let (runtime, caller) = (&self.call.runtime, &self.call.caller);
+        let mut pause = WATCH_INTERVAL;
         loop {
             let entry = agents::generation(runtime, agent, generation, caller).await?;
             if entry.record.status != GenerationStatus::Working {
                 return Ok(entry.record);
             }
-            sleep(WATCH_INTERVAL).await;
+            // one that works while the server stops may continue at the next start
+            if runtime.readiness() == Readiness::Draining {
+                return Err(ApiError::Draining { execution: None });
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
         }
     }
 
@@ -183,8 +187,9 @@ impl Session {
     async fn question_of(&self, ask: &str) -> Option<Question> {
         let (runtime, caller) = (&self.call.runtime, &self.call.caller);
         let ask = inbox::find(runtime, ask, caller).await.ok()?;
-        let access = AskAccess { answerer: Some(caller.answerer(None)), ..AskAccess::default() };
-        access.check_asked(&ask).ok()?;
+        if !self.is_asked(&ask) {
+            return None;
+        }
         self.shown(&inbox::describe(runtime, ask).await.ok()?)
     }
 

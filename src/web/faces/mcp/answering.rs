@@ -1,15 +1,19 @@
 //! Questions of executions that wait, and the answers of people.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use greenroom_actors::domain::fact::Suspension;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::ports::store::{ASK_PREFIX, Ask, AskState, AskSubject, AskedCall, Status};
-use greenroom_actors::requests::{AskAccess, AskDetail, ExecutionOutcome, ResumeExecution, Target};
+use greenroom_actors::ports::store::{ASK_PREFIX, Ask, AskState, AskSubject, Status};
+use greenroom_actors::requests::{
+    AskDetail, DescribeError, ExecutionOutcome, ExecutionState, ResumeExecution, Target,
+};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use super::Outcome;
+use super::asks::{is_of, problem_of};
 use super::feed::Feed;
 use super::session::Session;
 use crate::api::catalogue::RouteName;
@@ -20,9 +24,6 @@ use crate::api::faces::mcp::{
 };
 use crate::api::{ApiError, executions, inbox};
 use crate::web::peer::WATCH_INTERVAL;
-
-/// Suspensions among which one is looked for that the caller may answer.
-const ASKS_MAX: usize = 10;
 
 /// Time for which a repeated call waits until a person has answered on a page.
 const PAGE_WAIT: Duration = Duration::from_secs(25);
@@ -140,47 +141,6 @@ impl Session {
         asks.filter_map(question).collect()
     }
 
-    /// Returns the first ask that the caller may answer, else the first one.
-    async fn asked(&self, run: &Run, waiting: &[Suspension]) -> Option<Asked> {
-        let mut all = self.all_asked(run, waiting).await;
-        let first = all.iter().position(|asked| asked.may_answer).unwrap_or_default();
-        (first < all.len()).then(|| all.swap_remove(first))
-    }
-
-    /// Returns the open asks of an execution that the caller sees: of steps, and of calls that agents
-    /// of steps want to make.
-    async fn all_asked(&self, run: &Run, waiting: &[Suspension]) -> Vec<Asked> {
-        let (runtime, caller) = (&self.call.runtime, &self.call.caller);
-        let ids = waiting.iter().take(ASKS_MAX).flat_map(ask_ids).take(ASKS_MAX);
-        let mut all = Vec::new();
-        for id in ids {
-            let Ok(ask) = inbox::find(runtime, &id, caller).await else { continue };
-            if ask.state != AskState::Open || !is_of(&ask, run) {
-                continue;
-            }
-            let may_answer = self.may_answer(run, &ask);
-            let Ok(detail) = inbox::describe(runtime, ask).await else { continue };
-            all.push(Asked { detail, may_answer });
-        }
-        all
-    }
-
-    /// Returns true if the caller may answer an ask of the execution, as in the inbox.
-    pub(super) fn may_answer(&self, run: &Run, ask: &Ask) -> bool {
-        let may = match &ask.subject {
-            AskSubject::Step(_) => self.may(RouteName::ResumeExecution, run),
-            AskSubject::Call(of) => self.may_answer_call(of),
-        };
-        let answerer = Some(self.call.caller.answerer(None));
-        may && AskAccess { answerer, ..AskAccess::default() }.check_asked(ask).is_ok()
-    }
-
-    /// Returns true if the caller may answer what a call of an agent asks, by the rules of its route.
-    fn may_answer_call(&self, of: &AskedCall) -> bool {
-        let ids = [(":id", &*of.agent_id), (":generationId", &*of.generation_id)];
-        self.call.check_like(RouteName::CancelGeneration, &ids).is_ok()
-    }
-
     /// Takes the answer to a question, which came back with its state.
     pub(super) async fn answer_question(
         &self,
@@ -200,68 +160,51 @@ impl Session {
             Some(Response::Accepted(_)) if ask.is_on_page => {
                 match self.unless_gone(self.until_answered(&ask.id)).await {
                     Some(()) => self.stand(&run, None).await,
-                    None => self.unheard(),
+                    None => self.left(&run).await,
                 }
             }
-            Some(Response::Accepted(content)) => {
-                let data = self.answer_from(&ask.id, content).await;
-                match inbox::find(&self.call.runtime, &ask.id, &self.call.caller).await {
-                    Ok(found) if matches!(found.subject, AskSubject::Call(_)) => {
-                        self.answer_step_call(&run, &ask.id, data).await
-                    }
-                    Ok(_) | Err(_) => self.resume(&run, Some(&ask.id), data, feed).await,
-                }
-            }
+            Some(Response::Accepted(content)) => self.answer(&run, &ask.id, content, feed).await,
             Some(Response::Declined) => self.decline(&run).await,
             None => self.stand(&run, None).await,
         }
     }
 
-    /// Answers what a call of an agent in a step asks, and waits for what becomes of the execution.
-    async fn answer_step_call(&self, run: &Run, ask: &str, data: Value) -> Outcome {
+    /// Answers an ask of an execution, and answers with what becomes of it; if another answer was
+    /// first, with what is true now.
+    async fn answer(&self, run: &Run, ask: &str, content: Value, feed: Option<&Feed>) -> Outcome {
         let (runtime, target) = (&self.call.runtime, self.target(run));
         let before = match executions::describe(runtime, &target).await {
             Ok(state) => state.last_seq,
-            Err(refusal) => return self.refuse(&refusal),
+            Err(refusal) => return self.refuse_for(run, &refusal),
         };
-        match self.answer_call(ask, data).await {
-            Ok(()) => {}
-            Err(refusal @ ApiError::Ask(AskRefusal::InvalidData(_) | AskRefusal::Refused(_))) => {
-                return self.stand(run, Some(&refusal.to_string())).await;
-            }
-            // a lost race: what is true now
-            Err(ApiError::Ask(
-                AskRefusal::Answered { .. }
-                | AskRefusal::Expired { .. }
-                | AskRefusal::Withdrawn { .. },
-            )) => return self.stand(run, None).await,
-            Err(refusal) => return self.refuse(&refusal),
-        }
-        let continued = async {
-            let state = executions::describe(runtime, &target).await;
-            let is_open = match &state {
-                Ok(state) => !self.all_asked(run, &state.suspensions).await.is_empty(),
-                Err(_) => true,
-            };
-            // the step continues once all of its asks are answered
-            if !is_open {
-                let moved = runtime.state_when(&target, |state| state.last_seq > before);
-                let _ = timeout(PAGE_WAIT, moved).await;
-            }
+        let is_of_call = Cell::new(false);
+        let is_expected = |ask: &Ask| {
+            is_of_call.set(matches!(ask.subject, AskSubject::Call(_)));
+            is_of(ask, run) && (is_of_call.get() || self.may(RouteName::ResumeExecution, run))
         };
-        match self.unless_gone(continued).await {
-            Some(()) => self.stand(run, None).await,
-            None => self.unheard(),
+        let answered = self.answer_form(ask, content, is_expected).await;
+        let is_taken = answered.is_ok();
+        match problem_of(answered) {
+            Ok(None) => {}
+            Ok(Some(problem)) => return self.stand(run, Some(&problem)).await,
+            Err(refusal) => return self.refuse_for(run, &refusal),
         }
+        let halted = async {
+            if is_taken && is_of_call.get() {
+                self.until_continued(run, &target, before).await;
+            }
+            runtime.state_when(&target, |state| state.status != Status::Running).await
+        };
+        self.stand_once(run, Feed::around(feed, self, (&target, before), halted), None).await
     }
 
-    /// Returns the answer to an ask from what a form has given.
-    pub(super) async fn answer_from(&self, ask: &str, content: Value) -> Value {
-        let (runtime, caller) = (&self.call.runtime, &self.call.caller);
-        let Ok(ask) = inbox::find(runtime, ask, caller).await else { return content };
-        match inbox::describe(runtime, ask).await {
-            Ok(detail) => Question::answer(&detail, content),
-            Err(_) => content,
+    /// Waits a while until a step has continued, which it does once all of its asks are answered.
+    async fn until_continued(&self, run: &Run, target: &Target, before: u64) {
+        let runtime = &self.call.runtime;
+        let Ok(state) = executions::describe(runtime, target).await else { return };
+        if self.all_asked(run, &state.suspensions).await.is_empty() {
+            let moved = runtime.state_when(target, |state| state.last_seq > before);
+            let _ = timeout(PAGE_WAIT, moved).await;
         }
     }
 
@@ -278,7 +221,7 @@ impl Session {
                 }
                 standing => Ok(self.ended(run, &standing)),
             },
-            Err(refusal) => self.refuse(&refusal),
+            Err(refusal) => self.refuse_for(run, &refusal),
         }
     }
 
@@ -319,7 +262,7 @@ impl Session {
             return self.refuse(&ApiError::ExecutionNotFound(run.execution.to_string()));
         }
         let resuming = self.resumed(run, ask, data, feed);
-        let Some(resumed) = self.unless_gone(resuming).await else { return self.unheard() };
+        let Some(resumed) = self.unless_gone(resuming).await else { return self.left(run).await };
         match resumed {
             Ok(outcome) => self.settle(run, Standing::of_outcome(&outcome), None).await,
             Err(
@@ -332,7 +275,7 @@ impl Session {
             ) if self.request.abilities().shows_forms => {
                 self.stand(run, Some(&refusal.to_string())).await
             }
-            Err(refusal) => self.refuse(&refusal),
+            Err(refusal) => self.refuse_for(run, &refusal),
         }
     }
 
@@ -352,40 +295,34 @@ impl Session {
             answerer: Some(caller.answerer(None)),
             ..ResumeExecution::default()
         };
-        let Some(feed) = feed else {
-            return executions::resume(runtime, &target, Ok(resume)).await;
+        let after = match feed {
+            Some(_) => executions::describe(runtime, &target).await?.last_seq,
+            None => 0,
         };
-        let after = executions::describe(runtime, &target).await?.last_seq;
         let resuming = executions::resume(runtime, &target, Ok(resume));
-        feed.during(self, &target, after, resuming).await
+        Feed::around(feed, self, (&target, after), resuming).await
     }
 
     /// Answers with what is true now, once the execution has left `running`.
     async fn stand(&self, run: &Run, refusal: Option<&str>) -> Outcome {
-        let target: Target = self.target(run);
+        let target = self.target(run);
         let halted = self.call.runtime.state_when(&target, |state| state.status != Status::Running);
-        match self.unless_gone(halted).await {
+        self.stand_once(run, halted, refusal).await
+    }
+
+    /// Answers with a state that there is at some time.
+    async fn stand_once(
+        &self,
+        run: &Run,
+        state: impl Future<Output = Result<ExecutionState, DescribeError>>,
+        refusal: Option<&str>,
+    ) -> Outcome {
+        match self.unless_gone(state).await {
             Some(Ok(state)) => self.settle(run, Standing::of_state(&state), refusal).await,
-            Some(Err(error)) => self.refuse(&ApiError::from_describe(&run.execution, error)),
-            None => self.unheard(),
+            Some(Err(error)) => {
+                self.refuse_for(run, &ApiError::from_describe(&run.execution, error))
+            }
+            None => self.left(run).await,
         }
     }
-}
-
-/// Returns the ids of the asks of a suspension: its own, and those of calls, which an agent has.
-fn ask_ids(suspension: &Suspension) -> Vec<String> {
-    let own = suspension.id.iter().map(|id| format!("{ASK_PREFIX}{id}"));
-    let payload = suspension.payload.as_deref().and_then(|payload| payload.get("asks"));
-    let calls = payload.and_then(Value::as_array).into_iter().flatten();
-    let calls = calls.filter_map(|ask| Some(ask.get("askId")?.as_str()?.to_owned()));
-    own.chain(calls).collect()
-}
-
-/// Returns true if the ask is one of the execution.
-pub(super) fn is_of(ask: &Ask, run: &Run) -> bool {
-    let step = match &ask.subject {
-        AskSubject::Step(step) => Some(step),
-        AskSubject::Call(call) => call.step.as_ref(),
-    };
-    step.is_some_and(|step| step.execution_id == run.execution)
 }

@@ -55,8 +55,25 @@ impl Feed {
         }
     }
 
+    /// Waits for an outcome of an execution; with a feed, reports its facts that follow an event.
+    pub(super) fn around<T>(
+        feed: Option<&Self>,
+        session: &Session,
+        (target, after): (&Target, u64),
+        outcome: impl Future<Output = T>,
+    ) -> impl Future<Output = T> {
+        // what is waited for is large
+        let outcome = Box::pin(outcome);
+        async move {
+            match feed {
+                Some(feed) => feed.during(session, target, after, outcome).await,
+                None => outcome.await,
+            }
+        }
+    }
+
     /// Waits for an outcome of an execution, and reports its facts that follow an event.
-    pub(super) async fn during<T>(
+    async fn during<T>(
         &self,
         session: &Session,
         target: &Target,

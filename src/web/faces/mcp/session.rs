@@ -121,6 +121,11 @@ impl Session {
         Err(self.request.refused(refusal))
     }
 
+    /// Answers with a refusal to a call that is about an execution.
+    pub(super) fn refuse_for(&self, run: &Run, refusal: &ApiError) -> Outcome {
+        self.refuse(refusal).map_err(|refusal| refusal.about("execution", run.execution.as_str()))
+    }
+
     /// Returns the trace that the call belongs to.
     pub(super) fn trace(&self) -> TraceOrigin {
         let text = |key| self.request.meta(key).and_then(Value::as_str);
@@ -132,18 +137,24 @@ impl Session {
     }
 
     /// Waits until the work is done, or the client has gone: then there is no result.
-    pub(super) async fn unless_gone<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        let mut work = std::pin::pin!(work);
-        tokio::select! {
-            biased;
-            done = &mut work => return Some(done),
-            () = sleep(WATCH_INTERVAL) => {}
-        }
-        let client = Watch::of(&self.call.request);
-        tokio::select! {
-            biased;
-            done = work => Some(done),
-            () = client.gone() => None,
+    pub(super) fn unless_gone<T>(
+        &self,
+        work: impl Future<Output = T>,
+    ) -> impl Future<Output = Option<T>> {
+        // what is waited for is large
+        let mut work = Box::pin(work);
+        async move {
+            tokio::select! {
+                biased;
+                done = &mut work => return Some(done),
+                () = sleep(WATCH_INTERVAL) => {}
+            }
+            let client = Watch::of(&self.call.request);
+            tokio::select! {
+                biased;
+                done = work => Some(done),
+                () = client.gone() => None,
+            }
         }
     }
 

@@ -1,11 +1,11 @@
 //! Tasks: calls that continue without their client, which asks after them.
 
 use greenroom_actors::ports::store::{ASK_PREFIX, AskSubject};
-use greenroom_actors::requests::{AnswerAsk, AskAccess, ExecutionState};
+use greenroom_actors::requests::ExecutionState;
 use serde_json::json;
 
 use super::Outcome;
-use super::answering::is_of;
+use super::asks::is_of;
 use super::session::Session;
 use crate::api::catalogue::RouteName;
 use crate::api::error::AskRefusal;
@@ -81,26 +81,22 @@ impl Session {
             return Err(unknown());
         }
         let ask = inbox::find(runtime, key, caller).await?;
-        let is_refused = match &ask.subject {
-            AskSubject::Step(_) => false,
-            AskSubject::Call(_) => !self.may_answer(run, &ask),
+        let may = match &ask.subject {
+            AskSubject::Step(_) => true,
+            AskSubject::Call(of) => self.check_call(of).is_ok(),
         };
-        if is_refused || !is_of(&ask, run) {
+        if !may || !is_of(&ask, run) {
             return Err(unknown());
         }
         let response = responses.of(key).map_err(ApiError::InvalidBody)?;
         let Some(Response::Accepted(content)) = response else { return Ok(()) };
-        let detail = inbox::describe(runtime, ask.clone()).await?;
+        let detail = inbox::describe(runtime, ask).await?;
         // the person has only opened the page
         if self.shown(&detail).is_some_and(|question| !question.is_form()) {
             return Ok(());
         }
         let data = Question::answer(&detail, content);
-        let access = AskAccess { answerer: Some(caller.answerer(None)), ..AskAccess::default() };
-        let by = caller.principal(None)?;
-        let answer = AnswerAsk { data, by, access, idempotency: None };
-        let answered = runtime.answer_ask(ask, answer).await;
-        answered.map(drop).map_err(|error| ApiError::from_ask(key, error))
+        self.answer_ask(detail.ask, data).await
     }
 
     /// Takes the id of a task that the caller may do this to. That of another user is as unknown as

@@ -1,7 +1,8 @@
 //! Calls of workflows.
 
 use greenroom_actors::domain::plan::Plan;
-use greenroom_actors::requests::StartExecution;
+use greenroom_actors::ports::store::Status;
+use greenroom_actors::requests::{StartExecution, Target};
 use greenroom_actors::visibility::Visibility;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -12,6 +13,7 @@ use super::session::{Session, target_of};
 use crate::api::catalogue::RouteName;
 use crate::api::faces::mcp::{CallParams, Members, Run, Standing, Task, completed, failed, task};
 use crate::api::{ApiError, executions, workflows};
+use crate::web::workflows::idempotency_key;
 
 /// Body of the cancellation by a client that has gone.
 const CLIENT_LEFT: &[u8] = br#"{"reason":"the client of the call disconnected"}"#;
@@ -29,7 +31,10 @@ impl Session {
             return self.answer_question(id, state, &params.responses, feed).await;
         }
         let input = Value::Object(params.arguments);
-        let start = match workflows::start_with(&plan.definition, input, &self.call.caller) {
+        let key = idempotency_key(self.call.request.headers());
+        let start =
+            workflows::start_with(&plan.definition, input, key.as_deref(), &self.call.caller);
+        let start = match start {
             Ok(start) => StartExecution { trace: self.trace(), ..start },
             Err(refusal) => return self.refuse(&refusal),
         };
@@ -44,15 +49,20 @@ impl Session {
 
     /// Waits for an execution that this call has started.
     async fn first_answer(&self, run: &Run, feed: Option<&Feed>) -> Outcome {
-        // the caller has started it just now
+        // the caller has started it: now, or earlier with this key, whose scope has the user
         let target = target_of(run, Visibility::Everything);
-        let outcome = self.call.runtime.first_outcome(&target);
+        let runtime = &self.call.runtime;
         let outcome = async {
-            match feed {
-                Some(feed) => feed.during(self, &target, 0, outcome).await,
-                None => outcome.await,
+            if self.is_repeatable() {
+                // an execution that began earlier may have been resumed since
+                let halted = runtime.state_when(&target, |state| state.status != Status::Running);
+                halted.await.map(|state| Standing::of_state(&state))
+            } else {
+                let outcome = runtime.first_outcome(&target).await;
+                outcome.map(|outcome| Standing::of_outcome(&outcome))
             }
         };
+        let outcome = Feed::around(feed, self, (&target, 0), outcome);
         let in_time = async {
             if self.follows(run) {
                 timeout(self.server.task_after, outcome).await.ok()
@@ -61,14 +71,22 @@ impl Session {
             }
         };
         match self.unless_gone(in_time).await {
-            Some(Some(Ok(outcome))) => self.settle(run, Standing::of_outcome(&outcome), None).await,
-            Some(Some(Err(error))) => self.refuse(&ApiError::from_describe(&run.execution, error)),
+            Some(Some(Ok(standing))) => self.settle(run, standing, None).await,
+            Some(Some(Err(error))) => {
+                self.refuse_for(run, &ApiError::from_describe(&run.execution, error))
+            }
             Some(None) => self.become_task(run).await,
             None => {
-                self.leave(run).await;
+                self.leave(run, &target).await;
                 self.unheard()
             }
         }
+    }
+
+    /// Returns true if the client repeats the call after it has lost the connection, and finds the
+    /// same execution.
+    fn is_repeatable(&self) -> bool {
+        idempotency_key(self.call.request.headers()).is_some()
     }
 
     /// Returns true if the client could look after a task.
@@ -76,15 +94,24 @@ impl Session {
         self.request.abilities().follows_tasks && self.may(RouteName::DescribeExecution, run)
     }
 
+    /// Answers a client that has gone while its call continued an execution. One that it follows as
+    /// a task continues.
+    pub(super) async fn left(&self, run: &Run) -> Outcome {
+        if !self.follows(run) {
+            self.leave(run, &self.target(run)).await;
+        }
+        self.unheard()
+    }
+
     /// Cancels the execution of a client that has gone. Older clients may lose a connection and mean
     /// nothing by it.
-    async fn leave(&self, run: &Run) {
-        if self.request.is_legacy() || !self.may(RouteName::CancelExecution, run) {
+    async fn leave(&self, run: &Run, target: &Target) {
+        let means_nothing = self.request.is_legacy() || self.is_repeatable();
+        if means_nothing || !self.may(RouteName::CancelExecution, run) {
             return;
         }
-        let target = target_of(run, Visibility::Everything);
         let (runtime, caller) = (&self.call.runtime, &self.call.caller);
-        if let Err(refusal) = executions::cancel(runtime, &target, Ok(CLIENT_LEFT), caller).await {
+        if let Err(refusal) = executions::cancel(runtime, target, Ok(CLIENT_LEFT), caller).await {
             log::debug!("execution {} continues without its client: {refusal}", run.execution);
         }
     }
@@ -124,7 +151,7 @@ impl Session {
         let target = target_of(run, Visibility::Everything);
         let state = match executions::describe(&self.call.runtime, &target).await {
             Ok(state) => state,
-            Err(refusal) => return self.refuse(&refusal),
+            Err(refusal) => return self.refuse_for(run, &refusal),
         };
         let questions = self.open_questions(run, &state.suspensions).await;
         Ok(task(&Task { id: &id, state: &state, questions: &questions }))

@@ -1,5 +1,7 @@
 //! Tests of messages, by example.
 
+use greenroom_actors::domain::ids::ExecutionId;
+
 use super::*;
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
@@ -180,4 +182,27 @@ fn unknown_methods_are_not_found_where_the_protocol_says_so() {
     let expected = json!({ "jsonrpc": "2.0", "id": 7, "error": {
         "code": -32601, "message": "Method not found: tools/fly" } });
     assert_eq!(body, expected);
+}
+
+#[test]
+fn refusals_of_the_service_say_what_they_are_about() {
+    let execution = ExecutionId::trusted("x-1");
+    let read = request(Headers::default(), r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#);
+    for (refusal, code, named) in [
+        (ApiError::Draining { execution: Some(execution) }, -32603, Some("x-1")),
+        (ApiError::Draining { execution: None }, -32603, None),
+        (ApiError::KeyReused, -32600, None),
+    ] {
+        let refused = read.refused(&refusal);
+        let unread = Refusal::unread(&refusal);
+        assert_eq!((refused.id.clone(), unread.id.clone()), (json!(7), Value::Null));
+        assert_eq!(unread, Refusal { id: Value::Null, ..refused.clone() });
+        assert_eq!((refused.code, refused.status), (code, refusal.status()), "{refusal}");
+        assert_eq!(refused.detail("executionId").as_deref(), named, "{refusal}");
+        assert_eq!(refused.detail("code").as_deref(), Some(refusal.code().as_str()));
+        let seconds = refusal.retry_after_s().map(|seconds| seconds.to_string());
+        assert_eq!(refused.detail("retryAfter"), seconds);
+        let about = refused.about("execution", "x-2");
+        assert_eq!(about.detail("executionId").as_deref(), named.or(Some("x-2")), "{refusal}");
+    }
 }
