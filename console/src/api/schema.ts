@@ -1749,6 +1749,8 @@ export interface components {
              * @description Number of the attempt that runs or was interrupted.
              */
             attempt?: number;
+            /** @description Name of the tool that the attempt calls, since `since`. Only for a step that calls one. */
+            tool?: string;
             /** @description Error of the last attempt. */
             error?: string;
             /** @description Failed attempts, oldest first. If there are many, only the newest. */
