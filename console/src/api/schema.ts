@@ -3042,7 +3042,7 @@ export interface components {
             timestamp: components["schemas"]["Timestamp"];
             from: string;
             path: string;
-            /** @description An event of the stream of the agent (`RawStreamEvent`), or any value of a function. */
+            /** @description An event of the stream of the agent (`RawStreamEvent`), or any value of a function or a tool. */
             event: unknown;
         };
         PromptDetails: {
