@@ -32,6 +32,8 @@ mod listen;
 #[cfg(feature = "mcp")]
 mod names;
 #[cfg(feature = "mcp")]
+mod progress;
+#[cfg(feature = "mcp")]
 mod request;
 #[cfg(feature = "mcp")]
 mod result;

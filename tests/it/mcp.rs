@@ -8,6 +8,7 @@ mod scripted;
 mod tasks;
 
 use serde_json::{Value, json};
+use support::client::{Events, Wire};
 use support::eventually;
 use support::server::{Home, Server};
 
@@ -31,6 +32,9 @@ tools = ["own.sum", "own.die", "own.ask"]
 
 [workflows.adding]
 steps = [{ id = "add", tool = "own.sum", args = { n = "input.n" } }]
+
+[workflows.reporting]
+steps = [{ id = "report", tool = "own.report", args = {} }]
 
 [workflows.staying]
 steps = [{ id = "stay", tool = "own.stay", args = {} }]
@@ -144,6 +148,22 @@ fn tools_are_called_directly_by_agents_and_by_steps() {
     let status = site.status_when("own", |_| true);
     assert_eq!((&status["calls"], &status["failures"]), (&json!(4), &json!(0)));
     assert_eq!(status["protocol"], "2025-11-25");
+}
+
+#[test]
+fn progress_of_the_call_of_a_step_reaches_subscribers() {
+    let site = Site::start("");
+    let mut wire = Wire::open(site.server.address).unwrap();
+    let body = json!({ "input": {} }).to_string();
+    wire.send("POST", "/workflows/reporting/stream", &[], Some(body.as_bytes())).unwrap();
+    let mut events = Events::read(wire).unwrap();
+    let progress = std::iter::from_fn(|| events.next().unwrap())
+        .find(|event| event.kind() == "step-progress")
+        .expect("the server reports progress");
+    let progress = progress.json();
+    let message = &"sorted ".repeat(100)[..500];
+    let expected = json!({ "progress": 1, "total": 4, "message": message });
+    assert_eq!((&progress["path"], &progress["event"]), (&json!("report"), &expected));
 }
 
 #[test]

@@ -64,7 +64,7 @@ impl Step {
 
     /// Returns true if the step calls a tool.
     pub fn calls_tool(&self) -> bool {
-        matches!(self.work, Work::Call(Call::Tool { .. }))
+        self.work.tool().is_some()
     }
 
     /// Returns true if a suspension after this many attempts is that of a generation, whose calls of
@@ -194,6 +194,14 @@ pub enum AfterLastAttempt {
 }
 
 impl Work {
+    /// Returns the name of the tool that is called, if one is.
+    pub fn tool(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Call(Call::Tool { tool, .. }) => Some(tool),
+            _ => None,
+        }
+    }
+
     /// Returns the blocks, in order.
     pub fn branches(&self) -> &[Branch] {
         match self {

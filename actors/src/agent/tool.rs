@@ -19,6 +19,7 @@ use crate::agent::ask::{Approval, OnCrash, ToolAsk};
 use crate::domain::plan::Plan;
 use crate::domain::schema::{Schema, SchemaError};
 use crate::domain::trace::Trace;
+use crate::function::ProgressSender;
 use crate::home::Home;
 use crate::ports::model::ToolSpec;
 
@@ -87,6 +88,8 @@ pub struct ToolContext {
     pub answers: Arc<Answers>,
     /// [`ToolAsk::memo`] of the newest ask of this call, or what it has noted since.
     pub memo: Option<Arc<Value>>,
+    /// Sends progress, if the call is that of a step.
+    pub(crate) progress: ProgressSender,
     /// Takes notes, if the call is that of an agent.
     pub(crate) notes: Option<NoteSender>,
     /// Its place among the concurrent calls of the tool, if these are limited.
@@ -165,6 +168,7 @@ impl ToolContext {
             is_repetition: false,
             answers: Arc::default(),
             memo: None,
+            progress: ProgressSender::default(),
             notes: None,
             slot: Weak::new(),
             home: Home::default(),
@@ -175,6 +179,14 @@ impl ToolContext {
     /// A call that times out or is cancelled frees its place otherwise, while such work continues.
     pub fn hold_slot(&self) -> ToolSlot {
         ToolSlot { _permit: self.slot.upgrade() }
+    }
+
+    /// Sends a `step-progress` with this `event` to the current subscribers of the execution whose step
+    /// makes the call. Nothing is recorded. Returns false if it was not sent: in calls of agents and
+    /// direct ones, without subscribers when the attempt began, above 64 kB, and above a hundred per
+    /// second.
+    pub fn progress(&self, event: impl Into<Value>) -> bool {
+        self.progress.0.as_ref().is_some_and(|send| send(event.into()))
     }
 
     /// Notes where the call can continue if this process ends: it is made again then, whatever

@@ -96,8 +96,11 @@ impl ExecutionActor {
                 let tool = tool.ok_or(Missing::Tool(name))?;
                 let context = self.tool_context(life, path, attempt, token.clone());
                 let context = after_questions(context, questions.as_deref());
+                let (relay, progress) = self.relay(life, path);
+                let context = ToolContext { progress, ..context };
                 let depth = life.machine.state().start.depth + 1;
-                self.tool_body(tool, args, context, depth, timeout_ms)
+                let body = self.tool_body(tool, args, context, depth, timeout_ms);
+                return Ok((flushed(body, relay.as_ref()), relay));
             }
         };
         Ok((work, None))
@@ -110,24 +113,22 @@ impl ExecutionActor {
         context: StepContext,
         timeout_ms: Option<u64>,
     ) -> (BoxFuture<'static, BodyEnd>, Option<RelayGuard>) {
-        // Without subscribers its progress has no recipient.
-        let relay = life.subscribers.want_progress().then(|| {
-            let (subscribers, clock) = (life.subscribers.clone(), Arc::clone(&self.shared.clock));
-            ProgressRelay::start(self.id.clone(), Arc::clone(&context.path), subscribers, clock)
-        });
-        let progress = relay.as_ref().map(|relay| relay.sender(&self.shared)).unwrap_or_default();
-        let flushed = relay.as_ref().map(|relay| relay.flushed());
+        let (relay, progress) = self.relay(life, &context.path);
         let token = context.cancellation.clone();
         let context = StepContext { progress, ..context };
         let body = within(timeout_ms, run_function(function, context), token);
-        let work = async move {
-            let ended = body.await;
-            if let Some(flushed) = flushed {
-                flushed.await;
-            }
-            ended
-        };
-        (work.boxed(), relay)
+        (flushed(body, relay.as_ref()), relay)
+    }
+
+    /// Returns the relay of an attempt, and the sender of its progress.
+    fn relay(&self, life: &LiveExecution, path: &StepPath) -> (Option<RelayGuard>, ProgressSender) {
+        // Without subscribers its progress has no recipient.
+        let relay = life.subscribers.want_progress().then(|| {
+            let (subscribers, clock) = (life.subscribers.clone(), Arc::clone(&self.shared.clock));
+            ProgressRelay::start(self.id.clone(), Arc::clone(path), subscribers, clock)
+        });
+        let sender = relay.as_ref().map(|relay| relay.sender(&self.shared)).unwrap_or_default();
+        (relay, sender)
     }
 
     fn tool_body(
@@ -227,6 +228,7 @@ impl ExecutionActor {
             is_repetition: follows_interruption(life, path),
             answers: Arc::default(),
             memo: None,
+            progress: ProgressSender::default(),
             notes: None,
             slot: Weak::new(),
             home: self.shared.home.clone(),
@@ -238,6 +240,22 @@ impl ExecutionActor {
         let trace = &life.machine.state().start.trace;
         trace.below(attempt_span(trace, &self.id, path, attempt))
     }
+}
+
+/// Ends once all progress of a body has been published.
+fn flushed(
+    body: impl Future<Output = BodyEnd> + Send + 'static,
+    relay: Option<&RelayGuard>,
+) -> BoxFuture<'static, BodyEnd> {
+    let flushed = relay.map(RelayGuard::flushed);
+    async move {
+        let ended = body.await;
+        if let Some(flushed) = flushed {
+            flushed.await;
+        }
+        ended
+    }
+    .boxed()
 }
 
 /// Adds the answers to earlier questions of a tool.

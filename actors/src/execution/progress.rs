@@ -1,4 +1,4 @@
-//! Progress of the agent or the function of a step, forwarded to current subscribers.
+//! Progress of the agent, the function or the tool of a step, forwarded to current subscribers.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -19,9 +19,9 @@ use crate::shared::Shared;
 
 /// Mailbox capacity of a relay, in messages of a generation.
 const RELAY_MAILBOX: usize = 1024;
-/// Largest progress value of a function, in bytes of JSON.
+/// Largest progress value of a function or a tool, in bytes of JSON.
 const PROGRESS_BYTES_MAX: usize = 64 * 1024;
-/// Progress values that the function of an attempt may send in a second.
+/// Progress values that the function or the tool of an attempt may send in a second.
 const PROGRESS_PER_SECOND: u32 = 100;
 
 /// Receives the events of one attempt. A separate actor, so that a flood of text never delays a
@@ -35,7 +35,7 @@ pub(super) struct ProgressRelay {
     progress: Vec<StepProgress>,
 }
 
-/// A progress value of the attempt's function.
+/// A progress value of the attempt's function or tool.
 #[derive(Message)]
 #[rtype(result = "()")]
 struct FunctionProgress(Value);
@@ -87,7 +87,7 @@ impl RelayGuard {
         }
     }
 
-    /// Returns the sender of a function. Values that are too large or too many are dropped and
+    /// Returns the sender of a function or a tool. Values that are too large or too many are dropped and
     /// counted.
     pub(super) fn sender(&self, shared: &Arc<Shared>) -> ProgressSender {
         let (relay, shared) = (self.relay.clone(), Arc::clone(shared));

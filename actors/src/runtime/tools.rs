@@ -16,6 +16,7 @@ use crate::domain::assignment::{Answerer, AskRules};
 use crate::domain::message::ToolOutcome;
 use crate::domain::nesting::{check_depth, check_members_depth};
 use crate::domain::trace::{EntityType, Trace, TraceOrigin};
+use crate::function::ProgressSender;
 use crate::home::Home;
 use crate::observe::log_record::LogScope;
 use crate::ports::workers::Lane;
@@ -252,6 +253,7 @@ fn direct_context(
         is_repetition: false,
         answers: Arc::default(),
         memo: None,
+        progress: ProgressSender::default(),
         notes: None,
         slot: Weak::new(),
         home: Home::default(),

@@ -14,10 +14,11 @@ use greenroom_actors::ports::external_calls::scripted::{ExternalCall, ScriptedCa
 use greenroom_actors::ports::model::ToolSpec;
 use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use greenroom_actors::ports::store::{ExecutionFilter, Generations as _, Header, Status};
-use greenroom_actors::requests::ExecutionState;
+use greenroom_actors::requests::{ExecutionState, Subscriber};
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
 
+use crate::progress::collector;
 use crate::workflows::{add_agent, map, race, retried, sleep, spawn, step, workflow};
 
 fn http(id: &str) -> StepDefinition {
@@ -96,6 +97,39 @@ async fn world(
     let world =
         World::launch_beside(registry, RuntimeLimits::default(), external_calls.clone()).await;
     (world, external_calls, contexts)
+}
+
+/// Returns the events of an execution whose only step calls a tool that reports twice.
+async fn reported(is_watched: bool) -> Vec<(String, String)> {
+    tokio::time::pause();
+    let mut registry = registry_of([workflow("w", vec![tool("a", "reports")])]);
+    let body = ToolBody::Function(Arc::new(|_, context| {
+        async move {
+            let sent = [1, 2].map(|done| context.progress(json!({ "done": done })));
+            Ok(json!(sent))
+        }
+        .boxed()
+    }));
+    let definition = ToolDefinition::new(spec("reports", json!({ "type": "object" })), body);
+    registry.tools.insert("reports".to_owned(), Arc::new(definition.unwrap()));
+    let world = World::launch(registry, RuntimeLimits::default()).await;
+    let (_address, subscriber, events) = collector();
+    let progress = subscriber.progress.filter(|_| is_watched);
+    let subscriber = Subscriber { progress, ..subscriber };
+    world.runtime.stream(start("w", "e", json!({})), subscriber).await.unwrap();
+    pass(Duration::from_millis(1)).await;
+    assert_eq!(described(&world).await.result, Some(json!([is_watched, is_watched]).into()));
+    events.borrow().iter().filter(|(path, _)| path == "a").cloned().collect()
+}
+
+#[actix::test]
+async fn tools_of_steps_report_progress_to_subscribers() {
+    for (is_watched, progress) in [(true, &["!{\"done\":1}", "!{\"done\":2}"][..]), (false, &[])] {
+        let events = reported(is_watched).await;
+        let events: Vec<_> = events.iter().map(|(_, what)| what.as_str()).collect();
+        let expected = [&["StepStart"][..], progress, &["StepComplete"]].concat();
+        assert_eq!(events, expected);
+    }
 }
 
 /// Starts the execution and waits until its first calls are running.

@@ -1749,6 +1749,8 @@ export interface components {
              * @description Number of the attempt that runs or was interrupted.
              */
             attempt?: number;
+            /** @description Name of the tool that the attempt calls, since `since`. Only for a step that calls one. */
+            tool?: string;
             /** @description Error of the last attempt. */
             error?: string;
             /** @description Failed attempts, oldest first. If there are many, only the newest. */
@@ -3063,7 +3065,7 @@ export interface components {
             timestamp: components["schemas"]["Timestamp"];
             from: string;
             path: string;
-            /** @description An event of the stream of the agent (`RawStreamEvent`), or any value of a function. */
+            /** @description An event of the stream of the agent (`RawStreamEvent`), or any value of a function or a tool. */
             event: unknown;
         };
         PromptDetails: {

@@ -123,7 +123,7 @@ async fn call(
         let reply = tokio::select! {
             biased;
             question = running.asked() => return Err(again(link, &question?, &known)),
-            reply = request::call(&peer, params) => reply.map_err(|error| lost(link, &error)),
+            reply = request::call(link, &peer, params, context) => reply.map_err(|error| lost(link, &error)),
         };
         drop(running);
         match reply {

@@ -8,8 +8,8 @@ use greenroom_actors::domain::failure::shortened;
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
-    ErrorCode, ErrorData, Implementation, PaginatedRequestParams, ProtocolVersion,
-    TASKS_EXTENSION_ID,
+    ErrorCode, ErrorData, Implementation, PaginatedRequestParams, ProgressNotificationParam,
+    ProtocolVersion, TASKS_EXTENSION_ID,
 };
 use rmcp::service::{
     ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, NotificationContext,
@@ -31,6 +31,7 @@ use super::findings::Findings;
 use super::legacy::Asking;
 use super::lines::Lines;
 use super::names::{Admission, Listed};
+use super::progress::Listeners;
 use super::settings::{McpServer, McpTransport};
 use crate::adapters::tools::secrets::{Known, SecretLookup};
 
@@ -53,6 +54,7 @@ pub(super) struct Client {
     pub(super) server: Arc<McpServer>,
     /// Its calls, some of which may ask.
     pub(super) asking: Arc<Asking>,
+    pub(super) progress: Arc<Listeners>,
 }
 
 impl ClientHandler for Client {
@@ -71,6 +73,14 @@ impl ClientHandler for Client {
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.changed.notify_one();
+    }
+
+    async fn on_progress(
+        &self,
+        report: ProgressNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        self.progress.hear(report);
     }
 
     async fn create_elicitation(

@@ -21,6 +21,7 @@ use super::counts::Counts;
 use super::legacy::Asking;
 use super::listen::listen;
 use super::names::{Listed, RemoteTool};
+use super::progress::Listeners;
 use super::settings::{McpServer, McpTransport};
 use crate::adapters::tools::secrets::Known;
 use crate::mcp_servers::{ServerState, Unmatched};
@@ -80,6 +81,8 @@ pub(super) struct Link {
     pub(super) permits: Arc<Semaphore>,
     /// Questions of the server during calls.
     pub(super) asking: Arc<Asking>,
+    /// Calls whose progress the server may report.
+    pub(super) progress: Arc<Listeners>,
     /// Notified when another connection is asked for.
     pub(super) restart: Notify,
     /// Notified when the list of tools should be read again.
@@ -102,6 +105,7 @@ impl Link {
             server: Arc::new(server),
             environment,
             asking: Arc::default(),
+            progress: Arc::default(),
             state: watch::Sender::new(State::Connecting),
             listed: RwLock::default(),
             secrets: RwLock::default(),
@@ -265,10 +269,12 @@ impl Link {
         };
         let Opened { transport, program, findings, secrets } = opened;
         *self.secrets.write().unwrap_or_else(PoisonError::into_inner) = secrets;
+        self.progress.forget();
         let client = Client {
             changed: Arc::clone(&self.changed),
             server: Arc::clone(&self.server),
             asking: Arc::clone(&self.asking),
+            progress: Arc::clone(&self.progress),
         };
         let limit = self.server.connect_timeout;
         let deadline = Instant::now() + limit;

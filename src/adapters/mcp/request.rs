@@ -1,5 +1,6 @@
 //! One request of a call. It is cancelled at the server if its future is dropped.
 
+use greenroom_actors::agent::tool::ToolContext;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotification,
     CancelledNotificationParam, ClientRequest, InputRequiredResult, RequestId, ServerResult,
@@ -7,6 +8,8 @@ use rmcp::model::{
 use rmcp::service::PeerRequestOptions;
 use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
+
+use super::link::Link;
 
 /// Answer to a call.
 pub(super) enum Reply {
@@ -26,12 +29,25 @@ struct Guard {
     id: Option<RequestId>,
 }
 
-/// Makes a call.
+/// Makes a call, and passes on the progress that its server reports.
 pub(super) async fn call(
+    link: &Link,
     peer: &Peer<RoleClient>,
     params: CallToolRequestParams,
+    context: &ToolContext,
 ) -> Result<Reply, ServiceError> {
-    let result = send(peer, ClientRequest::CallToolRequest(CallToolRequest::new(params))).await?;
+    let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+    let options = PeerRequestOptions::no_options();
+    let handle = peer.send_cancellable_request(request, options).await?;
+    let listener = link.progress.begin(handle.progress_token.clone());
+    let mut guard = Guard { peer: peer.clone(), id: Some(handle.id.clone()) };
+    let result = tokio::select! {
+        biased;
+        never = listener.pass_on(link, context) => match never {},
+        result = handle.await_response() => result,
+    };
+    guard.id = None;
+    let result = result?;
     Ok(match result {
         ServerResult::CallToolResult(result) => Reply::Complete(result),
         ServerResult::InputRequiredResult(result) => Reply::InputRequired(result),
@@ -49,19 +65,6 @@ pub(super) async fn call(
         },
         _ => Reply::Foreign,
     })
-}
-
-/// Sends a request and waits for its answer.
-pub(super) async fn send(
-    peer: &Peer<RoleClient>,
-    request: ClientRequest,
-) -> Result<ServerResult, ServiceError> {
-    let options = PeerRequestOptions::no_options();
-    let handle = peer.send_cancellable_request(request, options).await?;
-    let mut guard = Guard { peer: peer.clone(), id: Some(handle.id.clone()) };
-    let result = handle.await_response().await;
-    guard.id = None;
-    result
 }
 
 impl Drop for Guard {

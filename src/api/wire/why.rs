@@ -106,6 +106,8 @@ pub struct AwaitedView<'a> {
     pub resume_schema: Option<&'a Value>,
     /// Number of the attempt that runs or was interrupted.
     pub attempt: Option<u32>,
+    /// Name of the tool that the attempt calls, since `since`. Only for a step that calls one.
+    pub tool: Option<&'a str>,
     /// Error of the last attempt.
     pub error: Option<&'a str>,
     /// Failed attempts, oldest first. If there are many, only the newest.
@@ -268,11 +270,15 @@ impl<'a> AwaitedView<'a> {
                 let errors = AttemptErrorView::all(errors);
                 Self { error: Some(error), errors, ..plain("retry", message, moved_by) }
             }
-            Cause::Body { attempt, .. } => {
+            Cause::Body { attempt, tool, .. } => {
                 let mut moved_by = vec![MoverView::new("step", "the attempt ends")];
                 moved_by.extend(awaited.until.map(|_| timed_out()));
-                let message = format!("attempt {attempt} is running");
-                Self { attempt: Some(*attempt), ..plain("step", message, moved_by) }
+                let tool = tool.as_deref();
+                let message = match tool {
+                    Some(tool) => format!("attempt {attempt} calls the tool {tool}"),
+                    None => format!("attempt {attempt} is running"),
+                };
+                Self { attempt: Some(*attempt), tool, ..plain("step", message, moved_by) }
             }
             Cause::Missing { what } => missing(plain, what, wait_report.server.as_deref()),
             Cause::Interrupted { attempt } => {

@@ -81,7 +81,10 @@ fn tools_of_a_server_that_is_away_stay_and_say_so() {
     home.configure(&text);
     let server = Server::start(home.greenroom(&[]));
     status_when(&server, "own", |status| status["state"] == "failed");
-    assert_eq!(tool_names(&server), ["own.ask", "own.die", "own.stay", "own.stay_once", "own.sum"]);
+    assert_eq!(
+        tool_names(&server),
+        ["own.ask", "own.die", "own.report", "own.stay", "own.stay_once", "own.sum",]
+    );
     let away = "the MCP server own is not connected; try again later";
     let failure = call(&server, "own.sum", &json!({})).unwrap_err();
     assert_eq!(failure, format!("Failed to execute tool: {away}"));
@@ -136,6 +139,11 @@ fn after_a_kill_a_step_repeats_a_call_only_if_that_does_no_harm() {
         let begun = site.server.send("POST", &path, &headers, Some(body.to_string().as_bytes()));
         assert_eq!(begun.status, 202);
         site.noted(note);
+        let why = site.server.get(&format!("/workflows/{workflow}/executions/{workflow}/why"));
+        let awaited = &why.data()["waitsFor"][0];
+        assert_eq!((&awaited["kind"], &awaited["attempt"]), (&json!("step"), &json!(1)));
+        assert_eq!(awaited["tool"], format!("own.{note}"), "{awaited}");
+        assert!(awaited["since"].is_string(), "{awaited}");
     }
     let Site { home, server } = site;
     server.kill();

@@ -140,6 +140,7 @@ impl Scripted {
             tool("chatter", &json!({})),
             tool("grow", &json!({})),
             tool("ask", &json!({})),
+            tool("report", &json!({})),
             tool("echo", &json!({})),
             tool("not a name", &json!({})),
             tool(&"long".repeat(20), &json!({})),
@@ -181,6 +182,14 @@ impl Scripted {
                 let params = json!({ "message": "Sure?", "requestedSchema": { "type": "object",
                     "required": ["sure"], "properties": { "sure": { "type": "boolean" } } } });
                 say(&json!({ "jsonrpc": "2.0", "id": "q", "method": "elicitation/create",
+                             "params": params }));
+            }
+            // it never ends
+            "report" => {
+                let token = &params["_meta"]["progressToken"];
+                let params = json!({ "progressToken": token, "progress": 1, "total": 4,
+                                     "message": "sorted ".repeat(100) });
+                say(&json!({ "jsonrpc": "2.0", "method": "notifications/progress",
                              "params": params }));
             }
             "hang" => {}

@@ -58,7 +58,13 @@ pub enum Cause {
     /// The delay before the next attempt.
     Retry { failures: u32, attempts_max: u32, errors: Vec<AttemptError> },
     /// A running body.
-    Body { attempt: u32, timeout_ms: Option<u64> },
+    Body {
+        attempt: u32,
+        timeout_ms: Option<u64>,
+        /// Name of the tool that it calls, for a step that calls one.
+        #[serde(default)]
+        tool: Option<Arc<str>>,
+    },
     /// Something that this process does not have registered.
     Missing { what: String },
     /// An attempt that was interrupted, and has not started again.
@@ -205,7 +211,8 @@ impl Machine {
             None => {
                 let timeout_ms = step.timeout_ms;
                 let until = timeout_ms.map(|ms| node.attempt_started_at.plus_ms(ms));
-                return Some((Cause::Body { attempt, timeout_ms }, until));
+                let tool = step.work.tool().map(Arc::clone);
+                return Some((Cause::Body { attempt, timeout_ms, tool }, until));
             }
         };
         Some((cause, None))

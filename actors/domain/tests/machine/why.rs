@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use greenroom_domain::definition::{Projection, RetryPolicy, SuspendRule};
+use greenroom_domain::definition::{Body, Projection, RetryPolicy, SuspendRule};
 use greenroom_domain::machine::{AtDeadline, Awaited, Cause, ChildStatus};
 use serde_json::json;
 
-use crate::machine::build::{Adorned, all, child, map, run, sleep, workflow};
+use crate::machine::build::{Adorned, all, body, child, map, run, sleep, workflow};
 use crate::machine::world::{Setting, World, ZERO};
 
 /// Returns one line for each: path, cause, since, until; times in milliseconds since the start.
@@ -45,7 +45,10 @@ fn line(awaited: &Awaited) -> String {
             let error = &errors.last().expect("a failure comes before a retry").message;
             format!("pauses {failures}/{attempts_max} {error}")
         }
-        Cause::Body { attempt, .. } => format!("works #{attempt}"),
+        Cause::Body { attempt, tool, .. } => {
+            let tool = tool.as_ref().map_or_else(String::new, |tool| format!(" in {tool}"));
+            format!("works #{attempt}{tool}")
+        }
         Cause::Missing { what } => what.clone(),
         Cause::Interrupted { attempt } => format!("interrupted #{attempt}"),
         Cause::Turn => "its turn".to_owned(),
@@ -71,6 +74,15 @@ fn a_running_body_is_listed_until_its_timeout() {
     assert_eq!(why(&world), ["b: works #1 from 0 to 500"]);
     world.finish("b", 2);
     assert_eq!(why(&world), [""; 0], "an ended execution waits for nothing");
+}
+
+#[test]
+fn a_running_body_names_the_tool_that_it_calls() {
+    let tool = Body::Tool { tool: "own.stay".to_owned(), args: None };
+    let mut world = World::of(vec![map("a", json!(1)), body("b", tool).within(500)]);
+    assert_eq!(why(&world), ["b: works #1 in own.stay from 0 to 500"]);
+    world.finish("b", 2);
+    assert_eq!(why(&world), [""; 0]);
 }
 
 #[test]

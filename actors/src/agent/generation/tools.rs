@@ -25,6 +25,7 @@ use crate::agent::tool::{ASK_USER, Answers, Content, NoteSender, ToolContext, To
 use crate::domain::failure::AttemptFailure;
 use crate::domain::message::{ToolCall, ToolOutcome};
 use crate::domain::trace::{SpanId, Trace};
+use crate::function::ProgressSender;
 use crate::home::Home;
 use crate::limits::RuntimeLimits;
 use crate::ports::model::{ToolSpec, Usage};
@@ -314,6 +315,7 @@ impl Caller {
             is_repetition: self.is_interrupted,
             answers: Arc::new(Answers::new(self.answers.clone())),
             memo: self.memo.clone(),
+            progress: ProgressSender::default(),
             notes: self.notes.clone(),
             slot: Weak::new(),
             home: Home::default(),

@@ -1,4 +1,4 @@
-//! Progress of the agent or function of a step, as events without a number.
+//! Progress of the agent, function or tool of a step, as events without a number.
 
 use std::io::Write as _;
 
@@ -26,7 +26,7 @@ pub struct ProgressFrame<'a> {
     timestamp: Iso,
     from: &'a str,
     path: &'a str,
-    /// An event of the stream of an agent, or any value of a function.
+    /// An event of the stream of an agent, or any value of a function or a tool.
     #[schema(schema_with = any_event)]
     event: Event<'a>,
 }
@@ -41,8 +41,8 @@ enum Event<'a> {
 
 /// Any value, without a reference to a union, which generators of clients handle badly.
 fn any_event() -> Object {
-    let about =
-        "An event of the stream of the agent (`RawStreamEvent`), or any value of a function.";
+    let about = "An event of the stream of the agent (`RawStreamEvent`), or any value of a function \
+                 or a tool.";
     ObjectBuilder::new().schema_type(SchemaType::AnyValue).description(Some(about)).build()
 }
 

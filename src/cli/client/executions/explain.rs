@@ -70,6 +70,7 @@ fn wait(awaited: &Value, addressing: &str, lines: &mut Vec<String>) {
         }
     };
     field("step", text(awaited, "path"));
+    field("tool", text(awaited, "tool"));
     field("since", text(awaited, "since"));
     field("until", text(awaited, "until"));
     field("error", text(awaited, "error"));
@@ -128,6 +129,9 @@ mod tests {
                 "message": "waits for a resume: yes?", "path": "a/b", "since": "T", "payload": 5,
                 "asks": [{ "askId": "ask_1" }],
                 "movedBy": [{ "by": "resume", "how": "a resume with the requested data" }]
+            }, {
+                "message": "attempt 1 calls the tool own.stay", "path": "c", "since": "S",
+                "tool": "own.stay"
             }]
         });
         let expected = [
@@ -139,6 +143,11 @@ mod tests {
             "  shows   5",
             "  ask     greenroom inbox show ask_1",
             "  moves   resume: a resume with the requested data",
+            "",
+            "attempt 1 calls the tool own.stay",
+            "  step    c",
+            "  tool    own.stay",
+            "  since   S",
         ];
         let screen = Screen::plain(Form::Table);
         let mover =
