@@ -121,7 +121,7 @@ pub(super) struct Tools {
     base: Arc<Mutex<Base>>,
 }
 
-/// What the tools of servers are added to.
+/// Registry without tools of servers, apart from placeholders.
 #[cfg(feature = "mcp")]
 struct Base {
     registry: Registry,
