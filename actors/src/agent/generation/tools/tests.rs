@@ -99,6 +99,7 @@ fn caller() -> Caller {
         trace: Trace::of("g1", EntityType::Agent, &Arc::from("writer"), TraceOrigin::New),
         repetition: 0,
         is_repeated: false,
+        is_interrupted: false,
         answers: Vec::new(),
         memo: None,
         notes: None,
