@@ -101,7 +101,6 @@ async fn world(
 
 /// Returns the events of an execution whose only step calls a tool that reports twice.
 async fn reported(is_watched: bool) -> Vec<(String, String)> {
-    tokio::time::pause();
     let mut registry = registry_of([workflow("w", vec![tool("a", "reports")])]);
     let body = ToolBody::Function(Arc::new(|_, context| {
         async move {
@@ -124,6 +123,7 @@ async fn reported(is_watched: bool) -> Vec<(String, String)> {
 
 #[actix::test]
 async fn tools_of_steps_report_progress_to_subscribers() {
+    tokio::time::pause();
     for (is_watched, progress) in [(true, &["!{\"done\":1}", "!{\"done\":2}"][..]), (false, &[])] {
         let events = reported(is_watched).await;
         let events: Vec<_> = events.iter().map(|(_, what)| what.as_str()).collect();
