@@ -154,7 +154,7 @@ async fn call(
 
 /// Returns the end of a call that waits for an answer.
 pub(super) fn asked(link: &Link, question: &Question, memo: &Memo) -> ToolError {
-    match question.ask(&link.server, memo) {
+    match link.cleaned_question(question).ask(&link.server, memo) {
         Ok(ask) => ToolError::Waits(Box::new(ask)),
         Err(refused) => refused,
     }

@@ -3,6 +3,7 @@
 use greenroom_actors::agent::tool::ToolError;
 use serde_json::Value;
 
+use super::elicit::Question;
 use super::link::Link;
 
 impl Link {
@@ -22,6 +23,30 @@ impl Link {
                 Err(ToolError::Failed(failure))
             }
             Err(other) => Err(other),
+        }
+    }
+}
+
+impl Link {
+    /// Removes the secrets of the connection from a question that people see.
+    pub(super) fn cleaned_question(&self, question: &Question) -> Question {
+        let mut question = question.clone();
+        if self.has_secrets() {
+            clean_question(&mut question, &|text: &str| self.without_secrets(text.to_owned()));
+        }
+        question
+    }
+}
+
+fn clean_question(question: &mut Question, clean: &impl Fn(&str) -> String) {
+    match question {
+        Question::Form { message, schema } => {
+            *message = clean(message);
+            clean_value(schema, clean);
+        }
+        Question::Page { message, url } => {
+            *message = clean(message);
+            *url = clean(url);
         }
     }
 }
@@ -65,5 +90,24 @@ mod tests {
             "account": "[secret]", "[secret]": true, "text": ["say \"[secret]\"", 7], "none": null,
         });
         assert_eq!(value, expected);
+    }
+
+    #[test]
+    fn secrets_are_removed_from_questions() {
+        let clean = |text: &str| text.replace("k3y", "[secret]");
+        let form = |word: &str| Question::Form {
+            message: format!("Use {word}?"),
+            schema: json!({ "properties": { "a": { "title": word } } }),
+        };
+        let page = |word: &str| Question::Page {
+            message: format!("Use {word}?"),
+            url: format!("https://a.example/?key={word}"),
+        };
+        for (mut question, expected) in
+            [(form("k3y"), form("[secret]")), (page("k3y"), page("[secret]"))]
+        {
+            clean_question(&mut question, &clean);
+            assert_eq!(question, expected);
+        }
     }
 }
