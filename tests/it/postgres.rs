@@ -408,9 +408,9 @@ fn a_request_in_an_outage_takes_effect_once() {
         None
     });
     assert_eq!(answer["result"]["n"], 3);
-    let ledger = std::fs::read_to_string(home.ledger()).unwrap();
-    let begun = ledger.lines().filter(|line| !line.ends_with(" ended"));
-    assert_eq!(begun.count(), 3, "{ledger}");
+    let ledger = home.ledger_lines();
+    let begun = ledger.iter().filter(|line| !line.ends_with(" ended"));
+    assert_eq!(begun.count(), 3, "{ledger:?}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use greenroom::builder::{Block, Retry, Step, Suspend, Workflow};
 use greenroom_actors::agent::{Approval, ToolAsk};
 use greenroom_actors::function::{StepContext, StepError, StepOutcome};
 use serde_json::{Value, json};
-use support::server::{LEDGER, SERVE};
+use support::server::{LEDGER, LINE, SERVE};
 
 /// Environment variable: the program installs another logger.
 pub(crate) const OWN_LOGGER: &str = "GREENROOM_TEST_LOGGER";
@@ -218,8 +218,13 @@ fn append(step: &StepContext, end: &str) -> Result<(), StepError> {
     Ok(append_line(&line)?)
 }
 
+/// Appends one line of [`LINE`] bytes.
 fn append_line(line: &str) -> std::io::Result<()> {
+    let width = LINE - 1;
+    if line.len() > width {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    }
     let ledger = std::env::var_os(LEDGER).ok_or(std::io::ErrorKind::NotFound)?;
     let mut file = std::fs::OpenOptions::new().create(true).append(true).open(ledger)?;
-    file.write_all(format!("{line}\n").as_bytes())
+    file.write_all(format!("{line:width$}\n").as_bytes())
 }

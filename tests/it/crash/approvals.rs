@@ -92,7 +92,7 @@ fn drill(store: Store) {
     // what a server that has only the store shows
     let server = Server::start(home.test_server());
     assert_eq!(Found::read(&server, &errands), history);
-    let effects = effects(&home.ledger());
+    let effects = effects(&home);
     errands.iter().for_each(|errand| errand.check(&history, &effects));
     let expected: usize = errands.iter().map(|errand| errand.made().count()).sum();
     assert_eq!(effects.len(), expected, "effects of calls that nobody has made");
@@ -138,9 +138,9 @@ fn plans(errands: &[&Errand]) -> BTreeMap<&'static str, usize> {
 }
 
 /// Returns the keys of the calls, in their order, by amount.
-fn effects(ledger: &Path) -> BTreeMap<u64, Vec<String>> {
+fn effects(home: &Home) -> BTreeMap<u64, Vec<String>> {
     let mut effects = BTreeMap::<u64, Vec<String>>::new();
-    for line in std::fs::read_to_string(ledger).unwrap().lines() {
+    for line in home.ledger_lines() {
         let ["pay", amount, key] = line.split(' ').collect::<Vec<_>>()[..] else {
             panic!("a torn line: {line:?}")
         };

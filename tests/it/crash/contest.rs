@@ -148,9 +148,9 @@ fn contest(store: Store) {
     let mut wire = Wire::open(server.address).unwrap();
     wire.send("GET", "/inbox", &[], None).unwrap();
     assert_eq!(wire.reply().unwrap().data()["asks"], json!([]));
-    let ledger = std::fs::read_to_string(home.ledger()).unwrap_or_default();
+    let ledger = home.ledger_lines();
     let mut paid: Vec<usize> =
-        ledger.lines().map(|line| line.split(' ').nth(1).unwrap().parse().unwrap()).collect();
+        ledger.iter().map(|line| line.split(' ').nth(1).unwrap().parse().unwrap()).collect();
     paid.sort_unstable();
     let calls = approved.iter().filter(|(round, is)| !round.is_multiple_of(2) && **is);
     let expected: Vec<_> = calls.map(|(round, _)| amount(*round)).collect();

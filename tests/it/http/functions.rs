@@ -36,8 +36,8 @@ fn a_retry_sees_its_number_and_keeps_its_key() {
     assert_eq!(server.state("flaky", "f2")["result"], json!({ "attempt": 3 }));
     assert_eq!(execute(&server, "flaky", "f3", &json!({ "fails": 3 })), 500);
     assert_eq!(server.state("flaky", "f3")["error"]["message"], "attempt 3 failed");
-    let ledger = std::fs::read_to_string(home.ledger()).unwrap();
-    let lines: Vec<_> = ledger.lines().filter(|line| line.starts_with("f2 ")).collect();
+    let ledger = home.ledger_lines();
+    let lines: Vec<_> = ledger.iter().filter(|line| line.starts_with("f2 ")).collect();
     assert_eq!(lines, ["f2 try 1 f2/try", "f2 try 2 f2/try", "f2 try 3 f2/try"]);
     let errors: Vec<_> = server
         .events("flaky", "f2", 0, u64::MAX)
@@ -86,8 +86,8 @@ fn a_step_that_crashes_the_server_fails_after_three_attempts() {
     let error = json!({ "message": "interrupted 3 times", "stepId": "crash", "path": "crash",
         "kind": "interrupted" });
     assert_eq!(state["error"], error);
-    let ledger = std::fs::read_to_string(home.ledger()).unwrap();
-    let lines: Vec<_> = ledger.lines().filter(|line| line.starts_with("a1 ")).collect();
+    let ledger = home.ledger_lines();
+    let lines: Vec<_> = ledger.iter().filter(|line| line.starts_with("a1 ")).collect();
     assert_eq!(lines, ["a1 crash 1 a1/crash", "a1 crash 2 a1/crash", "a1 crash 3 a1/crash"]);
     assert_eq!(server.state("approval", "other")["status"], "suspended");
     assert_eq!(execute(&server, "chain", "c1", &json!({ "n": 0 })), 200);

@@ -195,8 +195,8 @@ fn finished_steps_are_not_repeated_by_a_replay_even_after_a_kill() {
     server.state_when("gated", "c", |state| state["steps"][0]["status"] == "completed");
     let why = server.get(&at("gated", "c", "why")).data();
     assert_eq!(why["waitsFor"][0]["message"], "function work is not registered");
-    let ledger = std::fs::read_to_string(home.ledger()).unwrap();
-    assert!(!ledger.lines().any(|line| line.starts_with("c wait")), "{ledger}");
+    let ledger = home.ledger_lines();
+    assert!(!ledger.iter().any(|line| line.starts_with("c wait")), "{ledger:?}");
 }
 
 #[test]

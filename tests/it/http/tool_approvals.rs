@@ -115,8 +115,8 @@ impl Desk {
 
     /// Returns the arguments of calls that were made.
     fn made(&self) -> Vec<String> {
-        let ledger = std::fs::read_to_string(self.home.ledger()).unwrap_or_default();
-        let amounts = ledger.lines().map(|line| line.split(' ').nth(1).unwrap().to_owned());
+        let ledger = self.home.ledger_lines();
+        let amounts = ledger.iter().map(|line| line.split(' ').nth(1).unwrap().to_owned());
         amounts.collect()
     }
 }

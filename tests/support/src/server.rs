@@ -20,6 +20,9 @@ use crate::{PATIENCE, eventually};
 pub const SERVE: &str = "GREENROOM_TEST_SERVER";
 /// Environment variable: the file outside the store to which steps append a line before they work.
 pub const LEDGER: &str = "GREENROOM_TEST_LEDGER";
+/// Bytes of each line of the [`LEDGER`], spaces at its end included. A kill in the middle of a write
+/// leaves what was written up to a border of two pages; a line of this length never crosses one.
+pub const LINE: usize = 256;
 
 /// Environment variable: a folder in which the log of every server is kept, to find the cause of a
 /// failure.
@@ -87,6 +90,12 @@ impl Home {
 
     pub fn ledger(&self) -> PathBuf {
         self.path("ledger")
+    }
+
+    /// Returns the lines of the [`LEDGER`], in the order in which they were written.
+    pub fn ledger_lines(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.ledger()).unwrap_or_default();
+        text.lines().map(|line| line.trim_end().to_owned()).collect()
     }
 }
 

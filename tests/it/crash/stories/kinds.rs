@@ -149,7 +149,8 @@ fn others() -> Vec<Story> {
 }
 
 fn bodies() -> Vec<Story> {
-    let program = "echo \"$GREENROOM_EXECUTION_ID ${GREENROOM_IDEMPOTENCY_KEY#*/} \
+    let program = "printf '%-255s\\n' \
+                   \"$GREENROOM_EXECUTION_ID ${GREENROOM_IDEMPOTENCY_KEY#*/} \
                    $GREENROOM_ATTEMPT $GREENROOM_IDEMPOTENCY_KEY\" >> LEDGER; \
                    while [ -e HELD ]; do sleep 0.01; done; sed s/1/2/";
     let called = || vec![("a", 1), ("c", 1)];
