@@ -21,6 +21,7 @@ mod interrupted;
 mod keys;
 mod logging;
 mod measure;
+mod note;
 mod outcome;
 mod polled;
 mod preparing;

@@ -128,6 +128,11 @@ impl McpServer {
         self.set("timeout", milliseconds(timeout))
     }
 
+    /// Limits the time of one call that becomes a task of the server: seven days without this.
+    pub fn task_timeout(self, timeout: Duration) -> Self {
+        self.set("task_timeout", milliseconds(timeout))
+    }
+
     /// Limits the time from the begin of a connection to the list of tools: 30 s without this.
     pub fn connect_timeout(self, timeout: Duration) -> Self {
         self.set("connect_timeout", milliseconds(timeout))

@@ -19,7 +19,7 @@ use super::programs::Program;
 use super::section::Section;
 use super::tools::{Parts, approval, in_scope};
 use super::workflows::deepest;
-use crate::adapters::mcp::settings::{McpServer, McpTransport, OnInput};
+use crate::adapters::mcp::settings::{McpServer, McpTransport, OnInput, TASK_TIMEOUT};
 use crate::globs::Globs;
 
 /// Bounds of `message_bytes_max`.
@@ -79,6 +79,7 @@ pub(crate) fn read(name: &str, section: Section<'_>) -> Option<McpConfig> {
     let retry = section.get("retry").map(|entry| globs(&entry));
     let on_input = section.get("on_input").map(|entry| on_input(&entry));
     let timeout = section.get("timeout").and_then(|entry| entry.duration());
+    let task_timeout = section.get("task_timeout").and_then(|entry| entry.duration());
     let connect_timeout = section.get("connect_timeout").and_then(|entry| entry.duration());
     let (delay, max_delay) = section.section("restart").map(restart).unwrap_or_default();
     let delay = delay.unwrap_or(Duration::from_secs(1));
@@ -89,6 +90,7 @@ pub(crate) fn read(name: &str, section: Section<'_>) -> Option<McpConfig> {
         retry: retry.map_or(Some(None), |retry| retry.map(Some))?,
         on_input: on_input.unwrap_or_else(|| Some(Some(OnInput::default())))?,
         timeout,
+        task_timeout: task_timeout.unwrap_or(TASK_TIMEOUT),
         concurrency: section.integer("concurrency", CONCURRENCY, 100),
         connect_timeout: connect_timeout.unwrap_or(Duration::from_secs(30)),
         delay,

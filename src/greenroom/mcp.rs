@@ -55,12 +55,13 @@ mod tests {
                     .restart(seconds(2), seconds(9))
                     .refuse_questions()
                     .timeout(seconds(3))
+                    .task_timeout(seconds(5))
                     .connect_timeout(seconds(4)),
                 "command = [\"serve\", \"-v\"]\nenv = { TOKEN = \"secret:PATH\" }\ncwd = \"/\"\n\
                  memory_bytes_max = 268435456\ntools = [\"get_*\", \"!get_secret\"]\n\
                  approval = [\"get_all\"]\nretry = [\"get_one\"]\n\
                  restart = { delay = \"2s\", max_delay = \"9s\" }\n\
-                 on_input = \"refuse\"\ntimeout = \"3s\"\nconnect_timeout = \"4s\"\n",
+                 on_input = \"refuse\"\ntimeout = \"3s\"\ntask_timeout = \"5s\"\nconnect_timeout = \"4s\"\n",
             ),
             (
                 McpServer::url("https://a.example/mcp")

@@ -44,6 +44,7 @@ pub fn events_of(fact: &Fact) -> &'static [EventKind] {
         Fact::StepSuspended { .. } | Fact::ChildSuspended { .. } => &[EventKind::StepSuspended],
         Fact::StepResumed { .. } | Fact::ChildResumed { .. } => &[EventKind::StepResumed],
         Fact::StepReleased { .. }
+        | Fact::StepNoted { .. }
         | Fact::TimerFired { .. }
         | Fact::ChildStarted { .. }
         | Fact::HoldPlaced { .. }
@@ -70,6 +71,7 @@ fn events_of_compensation(fact: &Fact) -> &'static [EventKind] {
         Fact::StepResumed { .. } | Fact::ChildResumed { .. } => &[EventKind::StepResumed],
         Fact::StepSkipped { .. }
         | Fact::StepReleased { .. }
+        | Fact::StepNoted { .. }
         | Fact::TimerFired { .. }
         | Fact::ChildStarted { .. }
         | Fact::WorkflowStarted(_)

@@ -117,6 +117,13 @@ pub enum Fact {
         attempt: u32,
         since: Timestamp,
     },
+    /// The tool of a running attempt noted where it can continue if the attempt is interrupted.
+    StepNoted {
+        path: StepPath,
+        attempt: u32,
+        /// Value for the tool when it is called again. It is never shown.
+        memo: Arc<Value>,
+    },
     /// A condition was false; `data` passes through.
     StepSkipped {
         path: StepPath,
@@ -277,6 +284,7 @@ impl Fact {
             | Self::StepCompleted { path, .. }
             | Self::StepFailed { path, .. }
             | Self::StepReleased { path, .. }
+            | Self::StepNoted { path, .. }
             | Self::StepSkipped { path }
             | Self::StepCancelled { path, .. }
             | Self::StepSuspended { path, .. }
@@ -312,6 +320,7 @@ impl Fact {
             | Self::StepCompleted { .. }
             | Self::StepFailed { .. }
             | Self::StepReleased { .. }
+            | Self::StepNoted { .. }
             | Self::StepSkipped { .. }
             | Self::StepCancelled { .. }
             | Self::StepSuspended { .. }
@@ -345,6 +354,7 @@ impl Fact {
             | Self::StepStarted { .. }
             | Self::StepCompleted { .. }
             | Self::StepReleased { .. }
+            | Self::StepNoted { .. }
             | Self::StepSkipped { .. }
             | Self::StepCancelled { .. }
             | Self::StepResumed { .. }
@@ -383,6 +393,7 @@ impl Fact {
                 ..
             }
             | Self::StepReleased { .. }
+            | Self::StepNoted { .. }
             | Self::StepSkipped { .. }
             | Self::StepCancelled { .. }
             | Self::StepSlept { .. }

@@ -99,9 +99,10 @@ fn of_node(node: &Node) -> u64 {
     2 * FACT_BYTES
         + given
         + node.resume.as_ref().map_or(0, of)
+        + node.noted.as_ref().map_or(0, of)
         + node.questions.as_ref().map_or(0, |questions| {
-            let answers = questions.answers.iter().map(|given| of(&given.data)).sum::<u64>();
-            questions.newest.bytes() + answers
+            let given = questions.before.iter().chain(&questions.answers);
+            questions.newest.bytes() + given.map(|given| of(&given.data)).sum::<u64>()
         })
         + node.child.as_ref().map_or(0, |child| of(&child.input))
         + node.items.iter().map(of).sum::<u64>()

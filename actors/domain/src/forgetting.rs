@@ -121,7 +121,7 @@ fn forget_nodes<'n>(nodes: impl Iterator<Item = &'n mut Node>, user: &str) -> bo
     nodes.fold(false, |any, node| {
         let in_node = forget_resume(&mut node.resume, &mut node.resumed, user);
         let is_asked = node.wait_mut().is_some_and(|wait| forget_assignee(&mut wait.ask, user));
-        let given = node.questions.iter_mut().flat_map(|questions| &mut questions.answers);
+        let given = node.questions.iter_mut().flat_map(|questions| questions.given_mut());
         let in_answers = given.fold(false, |any, given| {
             let was_theirs = strike(&mut given.by, user);
             if was_theirs {

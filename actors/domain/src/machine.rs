@@ -17,6 +17,7 @@ mod effect;
 mod ending;
 mod failure;
 mod finish;
+mod note;
 mod place;
 mod recover;
 mod release;

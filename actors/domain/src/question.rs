@@ -32,6 +32,10 @@ pub struct Questions {
     /// True if the newest one has no answer.
     pub is_open: bool,
     pub answers: Vec<Given>,
+    /// The answer to the suspension of the step itself, before its tool asked: `resume` of
+    /// expressions, so that the tool is called again with the same arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Given>,
 }
 
 /// An answer, as the tool gets it.
@@ -69,17 +73,28 @@ impl Question {
 }
 
 impl Questions {
+    /// Begins with the first question of a tool, after what resumed the step.
+    pub(crate) fn first(newest: &Arc<Question>, before: Option<Given>) -> Box<Self> {
+        Box::new(Self { newest: Arc::clone(newest), is_open: true, answers: Vec::new(), before })
+    }
+
     /// Adds a question to those before.
-    pub(crate) fn with(before: Option<Box<Self>>, newest: &Arc<Question>) -> Box<Self> {
-        let answers = before.map(|before| before.answers).unwrap_or_default();
-        Box::new(Self { newest: Arc::clone(newest), is_open: true, answers })
+    pub(crate) fn add(&mut self, newest: &Arc<Question>) {
+        (self.newest, self.is_open) = (Arc::clone(newest), true);
     }
 
     /// Takes the data of a resume as the answer, if there is a question.
     pub(crate) fn answer(&mut self, data: &Arc<Value>, by: Option<&Arc<Principal>>) {
         if std::mem::take(&mut self.is_open) {
-            self.answers.push(Given { data: Arc::clone(data), by: by.cloned() });
+            // that of an older fact is as the tool gets it
+            let data = self.newest.check(data).unwrap_or_else(|_| Arc::clone(data));
+            self.answers.push(Given { data, by: by.cloned() });
         }
+    }
+
+    /// Returns all that people have given the step.
+    pub(crate) fn given_mut(&mut self) -> impl Iterator<Item = &mut Given> {
+        self.before.iter_mut().chain(&mut self.answers)
     }
 }
 

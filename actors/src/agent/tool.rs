@@ -2,6 +2,7 @@
 
 mod content;
 mod error;
+mod note;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -9,13 +10,15 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 pub use self::content::Content;
 pub use self::error::ToolError;
+pub(crate) use self::note::{NOTE_BYTES_MAX, Note, NoteRecipient, NoteSender, StepNote};
 
 use crate::agent::ask::{Approval, OnCrash, ToolAsk};
+use crate::domain::expression::json_bytes_exceed;
 use crate::domain::plan::Plan;
 use crate::domain::schema::{Schema, SchemaError};
 use crate::domain::trace::Trace;
@@ -37,6 +40,8 @@ pub struct ToolDefinition {
     pub body: ToolBody,
     /// Time limit of one call; `None`: `RuntimeLimits::tool_timeout`.
     pub timeout: Option<Duration>,
+    /// Time limit of a call that follows a task, see [`ToolContext::follow_task`]; `None`: `timeout`.
+    pub task_timeout: Option<Duration>,
     /// Limits concurrent calls over all agents; further calls wait. `None`: unlimited.
     pub permits: Option<Arc<Semaphore>>,
     /// Approval that calls of agents need.
@@ -90,10 +95,12 @@ pub struct ToolContext {
     pub memo: Option<Arc<Value>>,
     /// Sends progress, if the call is that of a step.
     pub(crate) progress: ProgressSender,
-    /// Takes notes, if the call is that of an agent.
+    /// Takes notes, unless it is a direct call.
     pub(crate) notes: Option<NoteSender>,
     /// Its place among the concurrent calls of the tool, if these are limited.
     pub(crate) slot: Weak<OwnedSemaphorePermit>,
+    /// Fires when the call follows a task.
+    pub(crate) follows_task: CancellationToken,
     pub(crate) home: Home,
 }
 
@@ -102,23 +109,6 @@ pub struct ToolContext {
 #[must_use = "the place is free once this is dropped"]
 pub struct ToolSlot {
     _permit: Option<Arc<OwnedSemaphorePermit>>,
-}
-
-/// A note of a call.
-#[derive(Debug)]
-pub(crate) struct Note {
-    /// Position of the call among those of its turn.
-    pub(crate) number: usize,
-    pub(crate) memo: Arc<Value>,
-    /// Notified once it is durable.
-    pub(crate) taken: oneshot::Sender<()>,
-}
-
-/// Sender of the notes of a call.
-#[derive(Debug, Clone)]
-pub(crate) struct NoteSender {
-    pub(crate) number: usize,
-    pub(crate) sender: mpsc::Sender<Note>,
 }
 
 /// Answers to the questions of a call, in the order in which it asked them.
@@ -171,6 +161,7 @@ impl ToolContext {
             progress: ProgressSender::default(),
             notes: None,
             slot: Weak::new(),
+            follows_task: CancellationToken::new(),
             home: Home::default(),
         }
     }
@@ -179,6 +170,12 @@ impl ToolContext {
     /// A call that times out or is cancelled frees its place otherwise, while such work continues.
     pub fn hold_slot(&self) -> ToolSlot {
         ToolSlot { _permit: self.slot.upgrade() }
+    }
+
+    /// Says that the call from now on follows a task, which works elsewhere. Its place among the
+    /// concurrent calls of the tool becomes free, and `ToolDefinition::task_timeout` limits its time.
+    pub fn follow_task(&self) {
+        self.follows_task.cancel();
     }
 
     /// Sends a `step-progress` with this `event` to the current subscribers of the execution whose step
@@ -190,13 +187,22 @@ impl ToolContext {
     }
 
     /// Notes where the call can continue if this process ends: it is made again then, whatever
-    /// `on_crash` of the tool says, and finds this as [`ToolContext::memo`]. Returns true once that is
-    /// durable, and false for calls that cannot note anything: those of steps and direct ones.
+    /// `on_crash` of the tool says, and finds this as [`ToolContext::memo`]. In a step, that is for
+    /// attempts that were interrupted; one that follows a failure is another call. Returns true once
+    /// the note is durable, and false if nothing is noted: for direct calls, and above 128 KiB.
     pub async fn note(&self, memo: Value) -> bool {
         let Some(notes) = &self.notes else { return false };
-        let (taken, done) = oneshot::channel();
-        let note = Note { number: notes.number, memo: Arc::new(memo), taken };
-        notes.sender.send(note).await.is_ok() && done.await.is_ok()
+        if json_bytes_exceed(&memo, NOTE_BYTES_MAX) {
+            return false;
+        }
+        notes.send(Arc::new(memo)).await
+    }
+
+    /// Returns true if the call is dropped because the process ends, or another one continues what
+    /// makes it; false if it is given up. A call that has noted where it continues leaves alone then
+    /// what it follows.
+    pub fn is_interrupted(&self) -> bool {
+        self.notes.as_ref().is_some_and(|notes| (notes.is_interrupted)())
     }
 
     /// Asks a person, and waits for the answer for as long as it takes: the call ends with this
@@ -220,7 +226,16 @@ impl ToolDefinition {
     pub fn new(spec: ToolSpec, body: ToolBody) -> Result<Self, SchemaError> {
         let arguments = Arc::new(Schema::compile(&spec.parameters)?);
         let on_crash = OnCrash::default();
-        Ok(Self { spec, arguments, body, timeout: None, permits: None, approval: None, on_crash })
+        Ok(Self {
+            spec,
+            arguments,
+            body,
+            timeout: None,
+            task_timeout: None,
+            permits: None,
+            approval: None,
+            on_crash,
+        })
     }
 
     /// Creates a tool that runs a workflow. Parameters default to the workflow's input schema, the

@@ -87,7 +87,8 @@ impl ExecutionActor {
             }
         };
         let (tool, cancellation) = (None, CancellationToken::new());
-        Some(Body { work: work.boxed(), tool, cancellation, relay })
+        let interrupted = Arc::default();
+        Some(Body { work: work.boxed(), tool, cancellation, interrupted, relay })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use actix::{ActorFutureExt, AsyncContext, Context, SpawnHandle, WrapFuture};
@@ -28,6 +29,8 @@ pub(super) struct Body {
     pub(super) tool: Option<Arc<str>>,
     /// Fires when the work is dropped before its end.
     pub(super) cancellation: CancellationToken,
+    /// Set before the work is dropped to be continued later: in the next process, or in another one.
+    pub(super) interrupted: Arc<AtomicBool>,
     /// Forwards its progress to subscribers.
     pub(super) relay: Option<RelayGuard>,
 }
@@ -49,6 +52,7 @@ impl BodyEnd {
 pub(super) struct BodyInFlight {
     handle: SpawnHandle,
     cancellation: DropGuard,
+    interrupted: Arc<AtomicBool>,
     count: BodyGuard,
     _relay: Option<RelayGuard>,
 }
@@ -142,9 +146,11 @@ impl ExecutionActor {
         });
     }
 
+    /// Drops all bodies, to be continued later: in the next process, or in another one.
     pub(super) fn drop_bodies(&mut self, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
         for (_, body) in life.in_flight.drain() {
+            body.interrupted.store(true, Ordering::Relaxed);
             ctx.cancel_future(body.handle);
         }
         for limit in life.children.drain().filter_map(|(_, child)| child.limit) {
@@ -168,7 +174,7 @@ impl ExecutionActor {
         body: Body,
         ctx: &mut Context<Self>,
     ) {
-        let Body { work, tool, cancellation, relay } = body;
+        let Body { work, tool, cancellation, interrupted, relay } = body;
         let key = (Arc::clone(path), attempt);
         let finished = key.clone();
         let Some(life) = &self.life else { return };
@@ -198,6 +204,7 @@ impl ExecutionActor {
         let body = BodyInFlight {
             handle,
             cancellation: cancellation.drop_guard(),
+            interrupted,
             count: self.shared.bodies.enter(Some(slot_of(&self.id))),
             _relay: relay,
         };

@@ -1,10 +1,11 @@
 //! Bodies that are calls: of functions, servers, programs and tools.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use actix::Context;
+use actix::{AsyncContext, Context};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::ToolAsk;
 use crate::agent::generation::tools::{Invocation, ToolReturn, Waiting, checked, invoke};
-use crate::agent::tool::{Answers, ToolContext, ToolDefinition};
+use crate::agent::tool::{Answers, NoteRecipient, NoteSender, ToolContext, ToolDefinition};
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::StepPath;
 use crate::domain::machine::{Callee, DueCall, FunctionCall, Machine, StepResult, ToolQuestion};
@@ -47,10 +48,22 @@ impl ExecutionActor {
             Callee::Tool { tool, .. } => Some(Arc::clone(tool)),
             Callee::Function(_) | Callee::Http(_) | Callee::Command(_) => None,
         };
-        let begun = self.work_of(life, path, attempt, call, &token);
+        let interrupted = Arc::new(AtomicBool::new(false));
+        let notes = NoteSender {
+            recipient: NoteRecipient::Step {
+                path: Arc::clone(path),
+                attempt,
+                execution: ctx.address().recipient(),
+            },
+            is_interrupted: {
+                let interrupted = Arc::clone(&interrupted);
+                Arc::new(move || interrupted.load(Ordering::Relaxed))
+            },
+        };
+        let begun = self.work_of(life, path, attempt, (call, notes), &token);
         match begun {
             Ok((work, relay)) => {
-                let body = Body { work, tool, cancellation: token, relay };
+                let body = Body { work, tool, cancellation: token, interrupted, relay };
                 self.start_body(path, attempt, body, ctx);
             }
             // Removed since the step began; it is called once it is registered again.
@@ -67,7 +80,7 @@ impl ExecutionActor {
         life: &LiveExecution,
         path: &StepPath,
         attempt: u32,
-        call: DueCall,
+        (call, notes): (DueCall, NoteSender),
         token: &CancellationToken,
     ) -> Result<(BoxFuture<'static, BodyEnd>, Option<RelayGuard>), Missing> {
         let DueCall { callee, timeout_ms } = call;
@@ -91,13 +104,14 @@ impl ExecutionActor {
             }
             Callee::Http(request) => outside(self.shared.external_calls.http(*request, origin())),
             Callee::Command(run) => outside(self.shared.external_calls.command(*run, origin())),
-            Callee::Tool { tool: name, args, questions } => {
+            Callee::Tool { tool: name, args, questions, noted } => {
                 let tool = registry.tools.get(&*name).cloned();
                 let tool = tool.ok_or(Missing::Tool(name))?;
                 let context = self.tool_context(life, path, attempt, token.clone());
                 let context = after_questions(context, questions.as_deref());
                 let (relay, progress) = self.relay(life, path);
-                let context = ToolContext { progress, ..context };
+                let memo = noted.or(context.memo);
+                let context = ToolContext { progress, memo, notes: Some(notes), ..context };
                 let depth = life.machine.state().start.depth + 1;
                 let body = self.tool_body(tool, args, context, depth, timeout_ms);
                 return Ok((flushed(body, relay.as_ref()), relay));
@@ -231,6 +245,7 @@ impl ExecutionActor {
             progress: ProgressSender::default(),
             notes: None,
             slot: Weak::new(),
+            follows_task: CancellationToken::new(),
             home: self.shared.home.clone(),
         }
     }

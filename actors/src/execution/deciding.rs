@@ -105,6 +105,7 @@ fn is_urgent(command: &Command) -> bool {
         Command::Resume { .. }
         | Command::ChildTookResume { .. }
         | Command::StepFinished { .. }
+        | Command::NoteStep { .. }
         | Command::TimerFired { .. }
         | Command::ChildReported { .. }
         | Command::Recover

@@ -256,6 +256,7 @@ fn direct_context(
         progress: ProgressSender::default(),
         notes: None,
         slot: Weak::new(),
+        follows_task: CancellationToken::new(),
         home: Home::default(),
     }
 }

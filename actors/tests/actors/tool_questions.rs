@@ -1,14 +1,16 @@
 //! Questions of tools that can be declined, that end, and that have a memo of their tool.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::FutureExt as _;
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::agent::generation::GenerationRequest;
 use greenroom_actors::agent::tool::{ToolBody, ToolContext, ToolDefinition, ToolFunction};
-use greenroom_actors::agent::{OnCrash, ToolAsk};
-use greenroom_actors::domain::definition::{Body, StepKind};
+use greenroom_actors::agent::{Approval, OnCrash, ToolAsk};
+use greenroom_actors::domain::definition::{
+    Body, Projection, StepDefinition, StepKind, SuspendRule,
+};
 use greenroom_actors::domain::message::ToolOutcome;
 use greenroom_actors::ports::store::{AskKind, AskState, GenerationStatus, Status};
 use greenroom_actors::requests::AskError;
@@ -86,23 +88,42 @@ async fn a_question_that_is_not_answered_in_time_ends_its_call() {
     assert_eq!(ask(&world, &waiting.asks[0].ask_id).await.state, AskState::Expired);
 }
 
-#[actix::test]
-async fn a_call_that_has_noted_where_it_continues_is_made_again_with_that() {
-    tokio::time::pause();
-    let body: ToolFunction = Arc::new(|_, context: ToolContext| {
+/// A tool that notes something and then hangs, once; says why it was dropped.
+fn noting(interruptions: Arc<Mutex<Vec<bool>>>) -> ToolDefinition {
+    let body: ToolFunction = Arc::new(move |_, context: ToolContext| {
+        let dropped = Dropped { context, interruptions: Arc::clone(&interruptions) };
         async move {
-            match context.memo.as_deref() {
+            match dropped.context.memo.as_deref() {
                 Some(memo) => Ok(memo.clone()),
                 None => {
-                    assert!(context.note(json!("here")).await);
+                    let long = json!("x".repeat(128 * 1024));
+                    assert!(!dropped.context.note(long).await);
+                    assert!(dropped.context.note(json!("here")).await);
                     std::future::pending().await
                 }
             }
         }
         .boxed()
     });
-    let made = ToolDefinition::new(spec("book"), ToolBody::Function(body)).unwrap();
-    let tool = ToolDefinition { on_crash: OnCrash::Tell, ..made };
+    ToolDefinition::new(spec("book"), ToolBody::Function(body)).unwrap()
+}
+
+/// The context of a call, which says at its end whether that is an interruption.
+struct Dropped {
+    context: ToolContext,
+    interruptions: Arc<Mutex<Vec<bool>>>,
+}
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.interruptions.lock().unwrap().push(self.context.is_interrupted());
+    }
+}
+
+#[actix::test]
+async fn a_call_that_has_noted_where_it_continues_is_made_again_with_that() {
+    tokio::time::pause();
+    let tool = ToolDefinition { on_crash: OnCrash::Tell, ..noting(Arc::default()) };
     let script = [calls(&[("c1", "book", json!({}))]), text("done")];
     let (world, _) = world(script, vec![tool]).await;
     let running =
@@ -115,18 +136,52 @@ async fn a_call_that_has_noted_where_it_continues_is_made_again_with_that() {
     assert!(!ToolContext::for_test().note(json!(1)).await, "nothing takes it");
 }
 
+#[actix::test]
+async fn a_question_after_an_approval_is_another_ask() {
+    tokio::time::pause();
+    let script = [calls(&[("c1", "book", json!({}))]), text("done")];
+    let booking = ToolDefinition {
+        approval: Some(Arc::new(Approval::always())),
+        ..booking(Some(Duration::from_secs(60)))
+    };
+    let (world, _) = world(script, vec![booking]).await;
+    let waiting = generate(&world).await;
+    let approval = waiting.asks[0].ask_id.clone();
+    answer(&world, json!({ "approved": true })).await;
+    let mut seen = vec![approval];
+    for n in [1, 2] {
+        pass(Duration::from_millis(100)).await;
+        let open = open_asks(&world).await;
+        assert_eq!(open.len(), 1, "{open:?}");
+        assert_eq!(open[0].kind, AskKind::Input);
+        assert!(!seen.contains(&open[0].id), "{seen:?}");
+        seen.push(Arc::clone(&open[0].id));
+        answer(&world, json!({ "n": n })).await;
+    }
+    assert_eq!(recorded(&world, &waiting.id).await.0, GenerationStatus::Completed);
+    let first = ask(&world, &seen[0]).await;
+    assert_eq!((first.kind, first.state), (AskKind::Approval, AskState::Answered));
+}
+
 /// Returns a world with a step that calls the tool.
-async fn stepping(deadline: Option<Duration>) -> World {
-    let body = Body::Tool { tool: "book".to_owned(), args: None };
-    let mut registry = registry_of([workflow("w", vec![step("book", StepKind::Then { body })])]);
-    registry.tools.insert("book".to_owned(), Arc::new(booking(deadline)));
+async fn stepping(tool: ToolDefinition) -> World {
+    with_step(tool, step("book", StepKind::Then { body: book(None) })).await
+}
+
+fn book(args: Option<Value>) -> Body {
+    Body::Tool { tool: "book".to_owned(), args: args.map(Projection) }
+}
+
+async fn with_step(tool: ToolDefinition, step: StepDefinition) -> World {
+    let mut registry = registry_of([workflow("w", vec![step])]);
+    registry.tools.insert("book".to_owned(), Arc::new(tool));
     World::launch(registry, RuntimeLimits::default()).await
 }
 
 #[actix::test]
 async fn a_step_suspends_for_each_question_and_continues_after_restarts() {
     tokio::time::pause();
-    let mut world = stepping(None).await;
+    let mut world = stepping(booking(None)).await;
     let begun = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
     drop(begun);
     for (reason, data) in
@@ -157,7 +212,7 @@ async fn a_step_suspends_for_each_question_and_continues_after_restarts() {
 #[actix::test]
 async fn a_step_fails_once_the_deadline_of_a_question_has_passed() {
     tokio::time::pause();
-    let world = stepping(Some(Duration::from_secs(60))).await;
+    let world = stepping(booking(Some(Duration::from_secs(60)))).await;
     let begun = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
     drop(begun);
     pass(Duration::from_secs(50)).await;
@@ -166,4 +221,86 @@ async fn a_step_fails_once_the_deadline_of_a_question_has_passed() {
     let state = world.runtime.describe(&target("w", "e")).await.unwrap();
     assert_eq!(state.status, Status::Error);
     assert_eq!(open_asks(&world).await.len(), 0);
+}
+
+#[actix::test]
+async fn a_step_whose_tool_has_noted_where_it_continues_calls_it_with_that() {
+    tokio::time::pause();
+    for is_stopped in [false, true] {
+        let interruptions = Arc::default();
+        let world = stepping(noting(Arc::clone(&interruptions))).await;
+        drop(world.runtime.begin(start("w", "e", json!({}))).await.unwrap());
+        pass(Duration::from_millis(100)).await;
+        if is_stopped {
+            world.runtime.drain(Duration::ZERO).await;
+            assert_eq!(*interruptions.lock().unwrap(), [true]);
+        }
+        let world = world.restart().await;
+        pass(Duration::from_millis(100)).await;
+        let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+        assert_eq!(
+            (state.status, state.result.as_deref()),
+            (Status::Completed, Some(&json!("here")))
+        );
+    }
+}
+
+#[actix::test]
+async fn a_call_that_is_given_up_is_not_interrupted() {
+    tokio::time::pause();
+    let interruptions = Arc::default();
+    let world = stepping(noting(Arc::clone(&interruptions))).await;
+    drop(world.runtime.begin(start("w", "e", json!({}))).await.unwrap());
+    pass(Duration::from_millis(100)).await;
+    world.runtime.cancel(&target("w", "e"), None, None).await.unwrap();
+    pass(Duration::from_millis(100)).await;
+    assert_eq!(*interruptions.lock().unwrap(), [false]);
+}
+
+#[actix::test]
+async fn a_tool_is_called_again_with_the_arguments_of_its_first_call() {
+    tokio::time::pause();
+    let made = Arc::new(Mutex::new(Vec::new()));
+    let calls = Arc::clone(&made);
+    let tool = function("book", move |arguments, context| {
+        calls.lock().unwrap().push(arguments);
+        let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
+        context.ask(ToolAsk::new("How many?").schema(schema).declinable())
+    });
+    let asking = StepDefinition {
+        suspend: Some(SuspendRule::default()),
+        ..step(
+            "book",
+            StepKind::Then { body: book(Some(json!({ "by": "resume.ok ~ resumed_by.id" }))) },
+        )
+    };
+    let world = with_step(tool, asking).await;
+    drop(world.runtime.execute(start("w", "e", json!({}))).await.unwrap());
+    for data in [json!({ "ok": true }), json!({ "n": 2 })] {
+        pass(Duration::from_millis(100)).await;
+        answer(&world, data).await;
+    }
+    pass(Duration::from_millis(100)).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!(
+        (state.status, state.result.as_deref()),
+        (Status::Completed, Some(&json!({ "action": "accept", "content": { "n": 2 } })),)
+    );
+    let first = json!({ "by": "Truelea" });
+    assert_eq!(*made.lock().unwrap(), [first.clone(), first]);
+}
+
+#[actix::test]
+async fn a_question_of_a_step_shows_the_arguments_and_its_answer_as_it_was_given() {
+    tokio::time::pause();
+    let args = json!({ "day": "'monday'" });
+    let step = step("book", StepKind::Then { body: book(Some(args)) });
+    let world = with_step(booking(None), step).await;
+    drop(world.runtime.execute(start("w", "e", json!({}))).await.unwrap());
+    let open = open_asks(&world).await.remove(0);
+    let shown = world.runtime.describe_ask(open.clone()).await.unwrap();
+    assert_eq!(shown.payload.as_deref(), Some(&json!({ "day": "monday" })));
+    answer(&world, json!({ "n": 1 })).await;
+    let shown = world.runtime.describe_ask(ask(&world, &open.id).await).await.unwrap();
+    assert_eq!(*shown.answer.unwrap().data, json!({ "n": 1 }));
 }

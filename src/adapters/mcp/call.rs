@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::connect::{status_of, was_not_sent, why_not_sent};
 use super::elicit::{Memo, Next, Question, Round, within};
+use super::legacy::was_unclear;
 use super::link::{Link, Peered};
 use super::request::{self, Reply};
 use super::result::value_of;
@@ -21,6 +22,9 @@ use super::tasks::Task;
 const IDEMPOTENCY_KEY: &str = "greenroom/idempotencyKey";
 /// Longest message of a server about a refused call.
 const MESSAGE_BYTES_MAX: usize = 4096;
+
+/// Maximum number of times that a call is made again because its question could not be matched to it.
+const UNCLEAR_MAX: usize = 3;
 
 /// Pauses before a call is made again at a server that wants that without asking a person.
 const PAUSES: [Duration; 5] = [
@@ -107,11 +111,12 @@ async fn call(
         None => Next::BEGIN,
     };
     let (mut may_repeat, mut lost_session, mut pauses) = (true, None, PAUSES.into_iter());
+    let mut unclear = 0..UNCLEAR_MAX;
     loop {
         let (responses, state) = match next {
             Next::Call { responses, state } => (responses, state),
             Next::Ask(question, memo) => return Err(asked(link, &question, &memo)),
-            Next::Task(task) => return task.follow(link, tool, given).await,
+            Next::Task(task) => return task.follow(link, tool, context).await,
         };
         let Peered { peer, session, is_repeatable } = link.connected(tool, lost_session).await?;
         if context.is_repetition && !is_repeatable {
@@ -127,7 +132,10 @@ async fn call(
         };
         drop(running);
         match reply {
-            Ok(Reply::Complete(result)) => return link.cleaned(value_of(result)),
+            Ok(Reply::Complete(result)) => match link.cleaned(value_of(result)) {
+                Err(failure) if was_unclear(&failure) && unclear.next().is_some() => {}
+                settled => return settled,
+            },
             Ok(Reply::InputRequired(asked)) => {
                 let is_question = asked.input_requests.as_ref().is_some_and(|it| !it.is_empty());
                 next = Round::of(&link.server, asked, given)?.next(given);
@@ -139,14 +147,19 @@ async fn call(
             }
             Ok(Reply::Task(id)) => {
                 let task = Task::begun(link, id, context).await?;
-                return task.follow(link, tool, given).await;
+                return task.follow(link, tool, context).await;
             }
             Ok(reply) => return Err(unusable(link, &reply)),
             Err(Lost::Interrupted { is_closed }) if is_repeatable && may_repeat => {
                 (may_repeat, lost_session) = (false, is_closed.then_some(session));
             }
             Err(Lost::Interrupted { .. }) => return Err(interrupted()),
-            Err(Lost::Failed(failure)) => return Err(ToolError::Failed(failure)),
+            Err(Lost::Failed(failure)) => {
+                let failure = ToolError::Failed(failure);
+                if !was_unclear(&failure) || unclear.next().is_none() {
+                    return Err(failure);
+                }
+            }
         }
         next = Next::Call { responses, state };
     }

@@ -144,7 +144,7 @@ fn definition(
     tool: &RemoteTool,
     is_guarded: bool,
 ) -> Option<Arc<ToolDefinition>> {
-    let McpServer { name: server, approval, timeout, .. } = &*link.server;
+    let McpServer { name: server, approval, timeout, task_timeout, .. } = &*link.server;
     let RemoteTool { name, description, parameters, is_repeatable } = tool;
     let spec = ToolSpec {
         name: format!("{server}.{name}"),
@@ -156,6 +156,7 @@ fn definition(
     let approval = approval.as_ref().filter(|(globs, _)| is_guarded || globs.selects(name));
     Some(Arc::new(ToolDefinition {
         timeout: *timeout,
+        task_timeout: Some(*task_timeout),
         permits: Some(Arc::clone(&link.permits)),
         approval: approval.map(|(_, approval)| Arc::clone(approval)),
         on_crash: if *is_repeatable { OnCrash::Repeat } else { OnCrash::Tell },

@@ -1,7 +1,8 @@
 //! Questions that servers of older versions ask while a call runs.
 //!
-//! Such a question does not say which call it belongs to. While several calls run, it is refused, and
-//! from then on the calls of the connection are made one at a time.
+//! Such a question does not say which call it belongs to. While several calls run, it is refused. The
+//! call that fails with that refusal is made again, and from then on the calls of the server are made
+//! one at a time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,6 +15,9 @@ use tokio::sync::{Notify, OwnedMutexGuard};
 use super::elicit::Question;
 use super::settings::McpServer;
 
+/// Refusal of a question, by which the call that it belongs to is recognised when it fails.
+const UNCLEAR: &str = "several calls run, and the question does not say which one asks; call again";
+
 /// The calls of one server, and their questions.
 #[derive(Debug, Default)]
 pub(super) struct Asking {
@@ -22,6 +26,8 @@ pub(super) struct Asking {
     /// True once a question could not be matched to its call.
     is_one_by_one: AtomicBool,
     turn: Arc<tokio::sync::Mutex<()>>,
+    /// Notified when a call ends.
+    ended: Notify,
 }
 
 #[derive(Debug)]
@@ -44,10 +50,18 @@ pub(super) struct RunningCall<'a> {
 }
 
 impl Asking {
-    /// Begins a call, with answers to earlier makings of it.
+    /// Begins a call, with answers to earlier makings of it. Where calls are made one at a time, it
+    /// waits until no other one runs.
     pub(super) async fn begin(&self, known: Vec<(Question, Value)>) -> RunningCall<'_> {
         let turn = match self.is_one_by_one.load(Ordering::Relaxed) {
-            true => Some(Arc::clone(&self.turn).lock_owned().await),
+            true => {
+                let turn = Arc::clone(&self.turn).lock_owned().await;
+                // those that began before
+                while !self.lock().is_empty() {
+                    self.ended.notified().await;
+                }
+                Some(turn)
+            }
             false => None,
         };
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -77,9 +91,7 @@ impl Asking {
                          its calls are made one at a time"
                     );
                 }
-                return Err(refused(
-                    "several calls run, and the question does not say which one asks; call again",
-                ));
+                return Err(refused(UNCLEAR));
             }
         };
         if call.asked.is_none() {
@@ -124,7 +136,13 @@ impl RunningCall<'_> {
 impl Drop for RunningCall<'_> {
     fn drop(&mut self) {
         self.asking.lock().retain(|call| call.number != self.number);
+        self.asking.ended.notify_one();
     }
+}
+
+/// Returns true if a call has failed because its question was refused: its text has the refusal.
+pub(super) fn was_unclear(error: &ToolError) -> bool {
+    matches!(error, ToolError::Failed(failure) if failure.message.contains(UNCLEAR))
 }
 
 /// Reads an answer, which has the form of a result.

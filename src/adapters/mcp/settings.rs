@@ -28,6 +28,8 @@ pub struct McpServer {
     pub on_input: Option<OnInput>,
     /// Time limit of one call; `None`: that of all tools.
     pub timeout: Option<Duration>,
+    /// Time limit of a call that has become a task of the server.
+    pub task_timeout: Duration,
     /// Maximum number of calls at once; further ones wait.
     pub concurrency: usize,
     /// Time limit from the begin of a connection to the list of tools.
@@ -41,6 +43,9 @@ pub struct McpServer {
     /// Maximum number of its tools; further ones are left out.
     pub tools_max: usize,
 }
+
+/// Default of [`McpServer::task_timeout`]: a task may wait for people.
+pub const TASK_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Asks for the questions of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,6 +125,7 @@ pub(super) mod tests {
             retry: None,
             on_input: Some(OnInput::default()),
             timeout: None,
+            task_timeout: TASK_TIMEOUT,
             concurrency: 10,
             connect_timeout: Duration::from_secs(20),
             delay: Duration::from_millis(10),

@@ -35,14 +35,16 @@ pub(super) struct Task {
     pub(super) answered: Vec<String>,
 }
 
-/// Cancels a task unless it has ended, or waits for a person.
-struct Guard {
+/// Cancels a task that is given up: not one that has ended, waits for a person, or is followed on
+/// after a restart.
+struct Guard<'c> {
     id: String,
     peer: Option<Peer<RoleClient>>,
+    context: &'c ToolContext,
 }
 
 impl Task {
-    /// Returns a task that has just begun. Calls of agents note it, and find it after a restart.
+    /// Returns a task that has just begun. Calls of agents and steps note it, and find it after a restart.
     pub(super) async fn begun(
         link: &Link,
         id: String,
@@ -63,9 +65,11 @@ impl Task {
         mut self,
         link: &Link,
         tool: &str,
-        given: &[Value],
+        context: &ToolContext,
     ) -> Result<Value, ToolError> {
-        let mut guard = Guard { id: self.id.clone(), peer: None };
+        context.follow_task();
+        let given = context.answers.given();
+        let mut guard = Guard { id: self.id.clone(), peer: None, context };
         let mut lost_session = None;
         loop {
             let Peered { peer, session, .. } = link.connected(tool, lost_session.take()).await?;
@@ -159,8 +163,11 @@ fn end(link: &Link, payload: TaskPayload) -> Result<Value, ToolError> {
     }
 }
 
-impl Drop for Guard {
+impl Drop for Guard<'_> {
     fn drop(&mut self) {
+        if self.context.is_interrupted() {
+            return;
+        }
         let (Some(peer), Ok(runtime)) = (self.peer.take(), tokio::runtime::Handle::try_current())
         else {
             return;

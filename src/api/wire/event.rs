@@ -269,6 +269,7 @@ fn step_frame<'a>(frame: EventFrame<'a>, recorded: &'a Recorded) -> EventFrame<'
         | Fact::StepSlept { path, .. }
         | Fact::StepSkipped { path }
         | Fact::StepReleased { path, .. }
+        | Fact::StepNoted { path, .. }
         | Fact::StepCancelled { path, .. } => {
             let (from, path) = at(path);
             EventFrame { from, path, ..frame }

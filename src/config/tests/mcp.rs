@@ -14,7 +14,7 @@ fn all_keys_of_a_server_are_read() {
     let text = "[mcp.files]\ncommand = [\"npx\", \"server\"]\nenv = { A = \"x secret:PATH y\" }\n\
                 cwd = \"/tmp\"\nmemory_bytes_max = 1048576\ntools = [\"get_*\", \"!get_key\"]\n\
                 approval = [\"get_a*\"]\nretry = [\"get_b\"]\ntimeout = \"3s\"\nconcurrency = 2\n\
-                connect_timeout = \"4s\"\nrestart = { delay = \"2s\", max_delay = \"5s\" }\n\
+                connect_timeout = \"4s\"\ntask_timeout = \"2d\"\nrestart = { delay = \"2s\", max_delay = \"5s\" }\n\
                 message_bytes_max = 1024\ntools_max = 1\n\
                 on_input = { to = [\"role:staff\", \"!self\"], deadline = \"2d\", questions_max = 3, \
                 state_bytes_max = 7 }\n";
@@ -34,6 +34,7 @@ fn all_keys_of_a_server_are_read() {
     let seconds = Duration::from_secs;
     assert_eq!(server.timeout, Some(seconds(3)));
     assert_eq!((server.delay, server.max_delay), (seconds(2), seconds(5)));
+    assert_eq!(server.task_timeout, seconds(2 * 86_400));
     assert_eq!((server.connect_timeout, server.concurrency), (seconds(4), 2));
     assert_eq!((server.message_bytes_max, server.tools_max), (1024, 1));
     let on_input = server.on_input.as_ref().unwrap();

@@ -7,7 +7,6 @@ mod errand;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};

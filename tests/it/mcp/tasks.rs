@@ -25,6 +25,9 @@ tools = ["press.asking", "press.long"]
 
 [workflows.printing]
 steps = [{ id = "print", tool = "press.plain", args = {} }]
+
+[workflows.printing-long]
+steps = [{ id = "print", tool = "press.long", args = {} }]
 "#;
 
 /// Starts a server that uses a press, with further lines for it.
@@ -57,7 +60,7 @@ fn tasks_are_followed_until_they_end() {
 fn a_task_whose_call_is_given_up_is_cancelled() {
     let Some(clients) = clients("an MCP server with tasks") else { return };
     let remote = Remote::of(&clients, &["mcp-tasks.mjs"]);
-    let (_home, server) = printing(&remote, "timeout = \"500ms\"");
+    let (_home, server) = printing(&remote, "task_timeout = \"500ms\"");
     let failure = call(&server, "press.slow", &json!({})).unwrap_err();
     assert_eq!(failure, "Failed to execute tool: timed out after 500 ms");
     eventually("the cancellation", || (count(&server)["cancelled"] == json!(["t1"])).then_some(()));
@@ -80,6 +83,44 @@ fn a_task_of_an_agent_is_followed_after_a_kill() {
     let text = text_of(&server, &json!({ "generationId": "g1" }));
     assert!(text.contains("done null"), "{text}");
     assert_eq!(count(&server)["calls"], 1);
+}
+
+#[test]
+fn a_task_of_a_step_is_followed_after_a_kill_and_a_stop() {
+    let Some(clients) = clients("an MCP server with tasks") else { return };
+    for is_stopped in [false, true] {
+        let remote = Remote::of(&clients, &["mcp-tasks.mjs"]);
+        let home = Home::new(&format!(
+            "server.shutdown_grace = \"10ms\"\n[mcp.press]\nurl = \"{}\"\n{CALLERS}",
+            remote.url
+        ));
+        let mut server = Server::start(home.greenroom(&[]));
+        ready(&server, "press");
+        let mut wire = Wire::open(server.address).unwrap();
+        let body = json!({ "input": {}, "options": { "executionId": "e1" } }).to_string();
+        let path = "/workflows/printing-long/execute";
+        wire.send("POST", path, &[], Some(body.as_bytes())).unwrap();
+        eventually("a look", || (count(&server)["looks"].as_u64() > Some(0)).then_some(()));
+        if is_stopped {
+            server.signal("TERM");
+            assert!(server.ended().success());
+        } else {
+            server.kill();
+        }
+        let server = Server::start(home.greenroom(&[]));
+        ready(&server, "press");
+        assert_eq!(call(&server, "press.release", &json!({})), Ok(json!("released")));
+        let state = eventually("the end", || {
+            let state = server.state("printing-long", "e1");
+            (state["status"] != "running").then_some(state)
+        });
+        assert_eq!(
+            (&state["status"], &state["result"]),
+            (&json!("completed"), &json!("done null"))
+        );
+        let counted = count(&server);
+        assert_eq!((&counted["calls"], &counted["cancelled"]), (&json!(1), &json!([])));
+    }
 }
 
 #[test]

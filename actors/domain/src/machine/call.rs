@@ -8,6 +8,7 @@ use crate::call::{CommandRun, HttpRequest};
 use crate::expression::{CompiledProjection, Scope};
 use crate::failure::AttemptFailure;
 use crate::ids::compensated_path;
+use crate::machine::place::Site;
 use crate::machine::scope::{Named, Outputs};
 use crate::machine::{Machine, Moment};
 use crate::plan::{Call, Work};
@@ -28,7 +29,13 @@ pub enum Callee {
     Function(FunctionCall),
     Http(Box<HttpRequest>),
     Command(Box<CommandRun>),
-    Tool { tool: Arc<str>, args: Value, questions: Option<Box<Questions>> },
+    Tool {
+        tool: Arc<str>,
+        args: Value,
+        questions: Option<Box<Questions>>,
+        /// Newer than the questions.
+        noted: Option<Arc<Value>>,
+    },
 }
 
 /// A call of a registered function.
@@ -56,6 +63,14 @@ impl Machine {
         let given = || self.function_scope(path);
         let callee = callee(call, node, given, scope);
         Some(callee.map(|callee| DueCall { callee, timeout_ms }))
+    }
+
+    /// Returns the arguments of the tool that a step calls.
+    pub(super) fn arguments(&self, site: &Site<'_>) -> Option<Arc<Value>> {
+        match self.call(&site.path(), site.moment)?.ok()?.callee {
+            Callee::Tool { args, .. } => Some(Arc::new(args)),
+            Callee::Function(_) | Callee::Http(_) | Callee::Command(_) => None,
+        }
     }
 
     /// Returns the function call of the step at a path.
@@ -115,7 +130,8 @@ fn callee(
                     .map_err(|error| AttemptFailure::not_evaluated("args: ", &error))
             };
             let args = args.as_ref().map_or_else(|| Ok(Value::clone(data)), evaluated)?;
-            Ok(Callee::Tool { tool: Arc::clone(tool), args, questions: node.questions.clone() })
+            let (questions, noted) = (node.questions.clone(), node.noted.clone());
+            Ok(Callee::Tool { tool: Arc::clone(tool), args, questions, noted })
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Commands to an execution, and their answers.
 //!
 //! The data and the handler of each command are in a file beside this one: `suspend`, `resume`,
-//! `cancel`, `finish` (the end of a body), `timer`, `child`, `recover`, `release`, `abort`. `start`
-//! creates the execution.
+//! `cancel`, `finish` (the end of a body), `note`, `timer`, `child`, `recover`, `release`, `abort`.
+//! `start` creates the execution.
 
 use std::sync::Arc;
+
+use serde_json::Value;
 
 use crate::assignment::AskRules;
 use crate::effort::{self, Effort, within};
@@ -47,6 +49,12 @@ pub enum Command {
         result: StepResult,
         /// Tokens used by an agent; `None` if unknown.
         usage: Option<Usage>,
+    },
+    /// The tool of a running attempt notes where it can continue if the attempt is interrupted.
+    NoteStep {
+        path: StepPath,
+        attempt: u32,
+        memo: Arc<Value>,
     },
     /// The timer of a node is due.
     TimerFired {
@@ -179,6 +187,9 @@ impl Machine {
             }
             Command::StepFinished { path, attempt, result, usage } => {
                 self.finish_step(&path, (attempt, &result, usage), moment, batch);
+            }
+            Command::NoteStep { path, attempt, memo } => {
+                self.note_step(path, attempt, memo, moment, batch);
             }
             Command::TimerFired { path } => self.fire_timer(path, moment, batch),
             Command::ChildReported { path, report } => {

@@ -198,7 +198,8 @@ impl Machine {
     pub(super) fn asked_by_tool(&self, site: &Site<'_>, asked: &ToolQuestion) -> Fact {
         let ToolQuestion { reason, to, deadline_ms, question: of_tool } = asked;
         let mut fact = self.suspended_itself(site, Some(reason), None);
-        if let Fact::StepSuspended { deadline, ask, question, .. } = &mut fact {
+        if let Fact::StepSuspended { deadline, ask, question, payload, .. } = &mut fact {
+            *payload = shown_payload(self.arguments(site));
             *deadline = deadline_ms.map(|ms| site.moment.now.plus_ms(ms));
             let rules = || AskRules { to: to.clone(), ..AskRules::default() };
             *ask = (!to.is_empty()).then(|| Arc::new(rules()));

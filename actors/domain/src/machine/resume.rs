@@ -101,15 +101,15 @@ impl Machine {
             let checked = schema.check(&resume.data);
             checked.map_err(|violation| Refusal::InvalidData(violation.to_string()))?;
         }
-        let answer = question.map(|question| question.check(&resume.data));
-        let answer = answer.transpose().map_err(Refusal::InvalidData)?;
+        if let Some(question) = question {
+            question.check(&resume.data).map_err(Refusal::InvalidData)?;
+        }
         if let Some(wait) = node.wait()
             && resume.own_check == OwnCheck::Needed
         {
             return Ok(Some(own_check(Some(path), &wait.id, resume)));
         }
         let Resume { data, by, .. } = resume;
-        let data = answer.unwrap_or(data);
         let resumed = Self::resumed(Arc::clone(&path), node, data, ResumedBy::Caller);
         batch.by = by;
         if self.state.hold.is_some() {

@@ -10,6 +10,7 @@ use crate::ids::{PathHead, compensated_path};
 use crate::machine::place::Site;
 use crate::machine::{Machine, Moment};
 use crate::plan::{Step, Work};
+use crate::question::Given;
 use crate::state::{Node, Sequence};
 
 /// Outputs of steps by id.
@@ -73,6 +74,7 @@ impl Machine {
         let Iterated { item, index } = self.iterated(compensated.unwrap_or(path));
         let execution = named.execution.then(|| Arc::new(self.execution()));
         let start = &self.state.start;
+        let answer = resumed.and_then(Node::own_answer);
         let scope = Scope::new()
             .value_bytes_max(moment.limits.value_bytes_max)
             .with("data", Arc::clone(data))
@@ -80,8 +82,8 @@ impl Machine {
             .with("context", Arc::clone(&start.context))
             .with_optional("execution", execution)
             .with_optional("user", self.user.clone())
-            .with_optional("resume", resumed.and_then(|node| node.resume.clone()))
-            .with_optional("resumed_by", resumed.and_then(resumed_by))
+            .with_optional("resume", answer.as_ref().map(|answer| Arc::clone(&answer.data)))
+            .with_optional("resumed_by", answer.and_then(resumed_by))
             .with_optional("item", item)
             .with_optional("index", index)
             .with_optional("error", error)
@@ -154,8 +156,8 @@ impl Machine {
 }
 
 /// Returns `resumed_by` of expressions: the principal of `resume`; `None` if unknown.
-fn resumed_by(node: &Node) -> Option<Arc<Value>> {
-    let by = node.resumed.as_ref()?.by.as_ref()?;
+fn resumed_by(answer: Given) -> Option<Arc<Value>> {
+    let by = answer.by?;
     Some(Arc::new(serde_json::json!({ "id": by.id, "verified": by.verified })))
 }
 

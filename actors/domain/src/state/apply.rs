@@ -151,6 +151,7 @@ impl State {
             | Fact::StepCompleted { .. }
             | Fact::StepFailed { .. }
             | Fact::StepReleased { .. }
+            | Fact::StepNoted { .. }
             | Fact::StepSkipped { .. }
             | Fact::StepCancelled { .. }
             | Fact::StepSuspended { .. }
@@ -252,6 +253,7 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
             remember_interrupted(node, *attempt, at);
             node.phase = Phase::Ready;
         }
+        Fact::StepNoted { memo, .. } => node.noted = Some(Arc::clone(memo)),
         Fact::StepSkipped { .. } => end(node, Phase::Skipped, at, order),
         Fact::StepCancelled { .. } => end(node, Phase::Cancelled, at, order),
         Fact::StepSuspended { reason, payload, deadline, id, ask, question, .. } => {
@@ -336,7 +338,7 @@ fn end(node: &mut Node, phase: Phase, at: Timestamp, order: u64) {
     node.phase = phase;
     node.ended_at = Some(at);
     node.ended_order = order;
-    node.questions = None;
+    (node.questions, node.noted) = (None, None);
     if node.branches.is_empty() {
         // No lane ever began.
         node.lanes = None;
@@ -350,6 +352,8 @@ fn fail(
     at: Timestamp,
     order: u64,
 ) {
+    // another attempt is another call
+    node.noted = None;
     let output = match next {
         AfterFailure::Retry { until } => {
             node.phase = Phase::Sleeping { until: *until, fired: false, retry: true };
@@ -398,6 +402,8 @@ fn wait(
     let Recorded { seq, at, .. } = *recorded;
     node.started_at.get_or_insert(at);
     node.asked += 1;
+    // older than the memo of a question
+    node.noted = None;
     node.phase = Phase::Waiting(Box::new(Wait {
         // Derived from the number of suspensions if the fact has none.
         id: id.clone().unwrap_or_default(),
@@ -410,7 +416,10 @@ fn wait(
         ask: ask.clone(),
     }));
     if let Some(newest) = question {
-        node.questions = Some(Questions::with(node.questions.take(), newest));
+        match &mut node.questions {
+            Some(questions) => questions.add(newest),
+            None => node.questions = Some(Questions::first(newest, node.given())),
+        }
     }
 }
 

@@ -54,6 +54,7 @@ fn reason_bytes(fact: &Fact) -> u64 {
             reason.len() as u64 + rules + question.as_ref().map_or(0, |it| it.bytes())
         }
         Fact::ChildSuspended { reason, .. } => reason.len() as u64,
+        Fact::StepNoted { memo, .. } => memory_bytes(memo),
         _ => 0,
     }
 }

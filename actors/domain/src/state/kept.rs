@@ -49,6 +49,8 @@ struct Written {
     resumed: Option<Box<Resumed>>,
     #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
     questions: Option<Box<Questions>>,
+    #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
+    noted: Option<Arc<Value>>,
     #[serde(rename = "q", default, skip_serializing_if = "is_zero")]
     asked: u32,
     #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]

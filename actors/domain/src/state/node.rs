@@ -10,7 +10,7 @@ use crate::failure::{AttemptError, ErrorClass};
 use crate::ids::{ExecutionId, PathHead};
 use crate::plan::{Step, Work};
 use crate::principal::Principal;
-use crate::question::{Question, Questions};
+use crate::question::{Given, Question, Questions};
 use crate::state::lanes::Lanes;
 use crate::stored::is_zero;
 use crate::stored::present;
@@ -45,6 +45,9 @@ pub struct Node {
     /// Questions of the tool of the step, and their answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub questions: Option<Box<Questions>>,
+    /// What the tool of the step has noted since it last failed or asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noted: Option<Arc<Value>>,
     /// Number of suspensions so far.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub asked: u32,
@@ -238,6 +241,7 @@ impl Node {
             resume: None,
             resumed: None,
             questions: None,
+            noted: None,
             asked: 0,
             started_at: None,
             attempt_started_at: at,
@@ -251,6 +255,20 @@ impl Node {
             items: Vec::new(),
             chosen: None,
             child: None,
+        }
+    }
+
+    /// Returns what resumed the step, if anything has.
+    pub(crate) fn given(&self) -> Option<Given> {
+        let data = Arc::clone(self.resume.as_ref()?);
+        Some(Given { data, by: self.resumed.as_ref().and_then(|resumed| resumed.by.clone()) })
+    }
+
+    /// Returns the answer to the suspension of the step itself, not to a question of its tool.
+    pub(crate) fn own_answer(&self) -> Option<Given> {
+        match &self.questions {
+            Some(questions) => questions.before.clone(),
+            None => self.given(),
         }
     }
 

@@ -79,6 +79,10 @@ impl Law {
             }
             Fact::StepCancelled { path, .. } => self.ends(path),
             Fact::StepReleased { .. } => {}
+            Fact::StepNoted { path, attempt, .. } => {
+                assert_eq!(self.attempts.get(path), Some(attempt), "{path} notes too late");
+                assert!(!self.finished.contains(path), "{path} notes after its end");
+            }
             Fact::StepSkipped { path } => {
                 assert!(!self.is_held, "{path} is skipped during a hold");
                 self.ends(path);

@@ -43,6 +43,7 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
             }
         }
         Fact::StepReleased { path, attempt: _, since: _ } => format!("{path} is released"),
+        Fact::StepNoted { path, attempt: _, memo } => format!("{path} notes {memo}"),
         Fact::StepSkipped { path } => format!("{path} is skipped"),
         Fact::StepCancelled { path, attempt: _, since: _ } => format!("{path} is cancelled"),
         Fact::StepSuspended { path, reason, payload, deadline, id: _, ask, question: _ } => {

@@ -314,6 +314,15 @@ impl World {
         self.end_step(path, StepResult::Failed(failure))
     }
 
+    pub(crate) fn note(&mut self, path: &str, attempt: u32, memo: impl Into<Value>) -> Vec<String> {
+        self.send(Command::NoteStep { path: Arc::from(path), attempt, memo: Arc::new(memo.into()) })
+    }
+
+    pub(crate) fn noted(&self, path: &str) -> Option<Value> {
+        let (_, node) = self.machine.node(path).expect("the node has begun");
+        node.noted.as_deref().cloned()
+    }
+
     /// Ends a body with a request to suspend.
     pub(crate) fn ask(&mut self, path: &str) -> Vec<String> {
         self.end_step(path, StepResult::Suspended { reason: None, payload: None })

@@ -115,6 +115,27 @@ pub(crate) struct OpenCall {
     /// call.
     #[serde(default)]
     pub(super) settled_at: u32,
+    /// Number that the next ask of the call gets. Zero in older continuations.
+    #[serde(default)]
+    pub(super) next_ask: usize,
+}
+
+impl OpenCall {
+    /// Creates a call of the last turn that waits for nothing.
+    pub(super) fn new(number: usize, call: &ToolCall) -> Self {
+        Self {
+            number,
+            tool_call_id: Arc::from(call.tool_call_id.as_str()),
+            tool_name: Arc::from(call.tool_name.as_str()),
+            state: CallState::Answered,
+            answers: Vec::new(),
+            memo: None,
+            is_noted: false,
+            is_approved: false,
+            settled_at: 0,
+            next_ask: 0,
+        }
+    }
 }
 
 /// State of a call that waits, or has waited.
@@ -355,17 +376,20 @@ impl Continuation {
             return;
         }
         self.calls.push(OpenCall {
-            number,
-            tool_call_id: Arc::from(call.tool_call_id.as_str()),
-            tool_name: Arc::from(call.tool_name.as_str()),
-            // it waits for nothing
-            state: CallState::Answered,
-            answers: Vec::new(),
             memo: Some(memo),
             is_noted: true,
-            is_approved: false,
             settled_at: self.interruptions,
+            ..OpenCall::new(number, call)
         });
+    }
+
+    /// Returns a call of the last turn, about to wait, and the number of its ask.
+    pub(super) fn waiting_call(&self, number: usize, call: &ToolCall) -> (OpenCall, usize) {
+        let known = self.call(number).cloned();
+        let known = known.unwrap_or_else(|| OpenCall::new(number, call));
+        let asked = known.answers.len() + self.interruptions as usize;
+        let ask = known.next_ask.max(asked + usize::from(known.is_approved));
+        (OpenCall { next_ask: ask + 1, ..known }, ask)
     }
 
     /// Returns the state of a call of the last turn that waits, or has waited.
@@ -401,9 +425,9 @@ pub(super) fn ask_id(
     (generation_id, began): (&str, Timestamp),
     turn: usize,
     number: usize,
-    questions: usize,
+    ask: usize,
 ) -> Arc<str> {
-    let place = [turn, number, questions].map(|place| place.to_string());
+    let place = [turn, number, ask].map(|place| place.to_string());
     let began = began.0.to_string();
     let hash = long_hash(&[generation_id, &began, &place[0], &place[1], &place[2]]);
     Arc::from(format!("{ASK_PREFIX}{hash}"))

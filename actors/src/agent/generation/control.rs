@@ -29,6 +29,13 @@ pub(super) enum Stop {
     Interrupted,
 }
 
+impl Control {
+    /// Returns true once the run stops because the process ends.
+    pub(super) fn is_interrupted(&self) -> bool {
+        matches!(self.stop, Some(Stop::Interrupted))
+    }
+}
+
 /// Waits while the run is paused.
 pub(super) async fn unpaused(control: &mut watch::Receiver<Control>) {
     // on an error the actor is gone, and this run with it

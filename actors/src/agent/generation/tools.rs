@@ -318,6 +318,7 @@ impl Caller {
             progress: ProgressSender::default(),
             notes: self.notes.clone(),
             slot: Weak::new(),
+            follows_task: CancellationToken::new(),
             home: Home::default(),
         }
     }

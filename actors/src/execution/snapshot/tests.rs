@@ -66,6 +66,7 @@ fn node(phase: Phase) -> Node {
             id: Some(Arc::from("5f1e")),
         })),
         questions: None,
+        noted: Some(value(json!("here"))),
         asked: 5,
         started_at: Some(Timestamp(1001)),
         attempt_started_at: Timestamp(1002),

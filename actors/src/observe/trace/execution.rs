@@ -179,7 +179,8 @@ impl<'a> OpenSpans<'a> {
                 let status = failed(&format!("{CANCELLED}: {reason}"));
                 self.finish(*since, recorded, status, None, events);
             }
-            Fact::StepSkipped { .. }
+            Fact::StepNoted { .. }
+            | Fact::StepSkipped { .. }
             | Fact::TimerFired { .. }
             | Fact::ChildStarted { .. }
             | Fact::ChildSuspended { .. }

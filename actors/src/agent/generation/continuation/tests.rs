@@ -21,17 +21,12 @@ fn pending(id: &str, kind: AskKind) -> PendingAsk {
 }
 
 fn open(number: usize, state: CallState) -> OpenCall {
-    OpenCall {
-        number,
-        tool_call_id: Arc::from(format!("c{number}")),
-        tool_name: Arc::from("refund"),
-        state,
-        answers: Vec::new(),
-        memo: None,
-        is_noted: false,
-        is_approved: false,
-        settled_at: 0,
-    }
+    let call = ToolCall {
+        tool_call_id: format!("c{number}"),
+        tool_name: "refund".to_owned(),
+        input: Value::Null,
+    };
+    OpenCall { state, ..OpenCall::new(number, &call) }
 }
 
 fn asked(id: &str, kind: AskKind) -> CallState {

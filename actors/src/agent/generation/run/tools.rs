@@ -10,7 +10,7 @@ use crate::agent::generation::GenerateError;
 use crate::agent::generation::continuation::CallState;
 use crate::agent::generation::tools::{Caller, ToolReturn, Toolset, Waiting, bytes_within};
 use crate::agent::generation::turn::{Planned, Turns};
-use crate::agent::tool::{Note, NoteSender};
+use crate::agent::tool::{Note, NoteRecipient, NoteSender};
 use crate::domain::message::{ToolCall, ToolOutcome, ToolResult};
 use crate::observe::log_record::LogScope;
 use crate::observe::trace::generation::call_span;
@@ -61,7 +61,10 @@ impl Run {
                 let repetition = repetitions.get(number).copied().unwrap_or_default();
                 let span = call_span(&self.record.trace, &self.id, turn, number);
                 let clock = Arc::clone(&self.deps.clock);
-                let notes = Some(NoteSender { number, sender: sender.clone() });
+                let recipient = NoteRecipient::Generation { number, sender: sender.clone() };
+                let control = self.control.clone();
+                let is_interrupted = Arc::new(move || control.borrow().is_interrupted());
+                let notes = Some(NoteSender { recipient, is_interrupted });
                 let caller = Caller { notes, ..caller.below(span, repetition) };
                 let scope = LogScope::current().unwrap_or_default().at(span);
                 scope

@@ -120,31 +120,17 @@ impl Run {
         let (mut calls, mut asks) = (Vec::new(), Vec::new());
         for (number, waits) in waiting {
             let Some(call) = step.tool_calls.get(number) else { continue };
-            let before = kept.call(number).cloned();
-            let answers = before.as_ref().map(|it| it.answers.clone()).unwrap_or_default();
-            let questions = answers.len() + kept.interruptions as usize;
+            let (known, ask) = kept.waiting_call(number, call);
             let run = (&*self.id, self.record.start_time);
-            let opened = Opened { ask_id: ask_id(run, turn, number, questions), now, call };
+            let opened = Opened { ask_id: ask_id(run, turn, number, ask), now, call };
             let memo = match &waits {
                 Waiting::Input(question) => question.memo.clone().map(Arc::new),
-                Waiting::Approval(_) | Waiting::Child { .. } => {
-                    before.as_ref().and_then(|it| it.memo.clone())
-                }
+                Waiting::Approval(_) | Waiting::Child { .. } => known.memo.clone(),
             };
             let (state, ask) = opened.state(waits);
             asks.extend(ask.map(AskChange::Open));
-            calls.push(OpenCall {
-                number,
-                tool_call_id: Arc::from(call.tool_call_id.as_str()),
-                tool_name: Arc::from(call.tool_name.as_str()),
-                state,
-                answers,
-                memo,
-                // it is interrupted while it waits for nothing
-                is_noted: false,
-                is_approved: before.as_ref().is_some_and(|it| it.is_approved),
-                settled_at: before.map_or(0, |it| it.settled_at),
-            });
+            // while it waits, an interruption does not concern it
+            calls.push(OpenCall { state, memo, is_noted: false, ..known });
         }
         kept.calls = calls;
         kept.is_released = false;

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,9 +86,21 @@ pub(crate) async fn invoke(
     // work on other threads can hold it for longer than this call
     let slot = permit.as_ref().map(Arc::downgrade).unwrap_or_default();
     let context = ToolContext { slot, ..invocation.context };
+    let (follows_task, task_limit) = (context.follows_task.clone(), tool.task_timeout);
     let invocation = Invocation { context, ..invocation };
     let work = AssertUnwindSafe(perform(deps, tool, invocation)).catch_unwind();
-    match tokio::time::timeout_at(deadline, work).await {
+    let mut work = pin!(work);
+    let mut limit = limit;
+    let ended = tokio::select! {
+        biased;
+        ended = tokio::time::timeout_at(deadline, &mut work) => ended,
+        () = follows_task.cancelled() => {
+            drop(permit);
+            limit = task_limit.unwrap_or(limit);
+            tokio::time::timeout_at(begin + limit, work).await
+        }
+    };
+    match ended {
         Ok(Ok(returned)) => {
             cancellation.disarm();
             within(returned, bytes_max, depth_max)

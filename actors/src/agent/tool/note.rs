@@ -1,0 +1,71 @@
+//! Notes of calls: where they can continue if the process ends.
+
+use std::fmt;
+use std::sync::Arc;
+
+use actix::{Message, Recipient};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::domain::ids::StepPath;
+
+/// Maximum size of a note in bytes of JSON.
+pub(crate) const NOTE_BYTES_MAX: usize = 128 * 1024;
+
+/// A note of a call of an agent.
+#[derive(Debug)]
+pub(crate) struct Note {
+    /// Position of the call among those of its turn.
+    pub(crate) number: usize,
+    pub(crate) memo: Arc<Value>,
+    /// Notified once it is durable.
+    pub(crate) taken: oneshot::Sender<()>,
+}
+
+/// A note of the tool of a step, for the actor of the execution; answered true once it is durable.
+#[derive(Debug, Message)]
+#[rtype(result = "bool")]
+pub(crate) struct StepNote {
+    pub(crate) path: StepPath,
+    pub(crate) attempt: u32,
+    pub(crate) memo: Arc<Value>,
+}
+
+/// Sender of the notes of a call.
+#[derive(Clone)]
+pub(crate) struct NoteSender {
+    pub(crate) recipient: NoteRecipient,
+    /// Returns true once what makes the call stops because the process ends, or another one is to
+    /// serve it.
+    pub(crate) is_interrupted: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+/// Recipient of the notes of a call.
+#[derive(Debug, Clone)]
+pub(crate) enum NoteRecipient {
+    Generation { number: usize, sender: mpsc::Sender<Note> },
+    Step { path: StepPath, attempt: u32, execution: Recipient<StepNote> },
+}
+
+impl fmt::Debug for NoteSender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("NoteSender").field(&self.recipient).finish()
+    }
+}
+
+impl NoteSender {
+    /// Returns true once the note is durable.
+    pub(super) async fn send(&self, memo: Arc<Value>) -> bool {
+        match &self.recipient {
+            NoteRecipient::Generation { number, sender } => {
+                let (taken, done) = oneshot::channel();
+                let note = Note { number: *number, memo, taken };
+                sender.send(note).await.is_ok() && done.await.is_ok()
+            }
+            NoteRecipient::Step { path, attempt, execution } => {
+                let note = StepNote { path: Arc::clone(path), attempt: *attempt, memo };
+                execution.send(note).await.unwrap_or_default()
+            }
+        }
+    }
+}
