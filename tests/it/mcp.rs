@@ -39,6 +39,13 @@ steps = [{ id = "report", tool = "own.report", args = {} }]
 [workflows.staying]
 steps = [{ id = "stay", tool = "own.stay", args = {} }]
 
+[workflows.voting]
+steps = [{ id = "all", type = "andForEach", items = "input.who", concurrency = 3, block = "one" }]
+blocks.one = [{ id = "vote", tool = "own.vote", args = { n = "item" } }]
+
+[workflows.signing]
+steps = [{ id = "sign", tool = "own.sign", args = {} }]
+
 [workflows.reading]
 steps = [{ id = "read", tool = "own.stay_once", args = {} }]
 "#;

@@ -7,11 +7,13 @@ use futures_util::FutureExt as _;
 use greenroom_actors::agent::tool::{ToolContext, ToolError, ToolFunction};
 use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind, shortened};
 use rmcp::ServiceError;
-use rmcp::model::{CallToolRequestParams, MetaObject, RequestMetaObject};
+use rmcp::model::{
+    CallToolRequestParams, ElicitRequestParams, ErrorCode, ErrorData, MetaObject, RequestMetaObject,
+};
 use serde_json::{Map, Value};
 
 use super::connect::{status_of, was_not_sent, why_not_sent};
-use super::elicit::{Memo, Next, Question, Round, within};
+use super::elicit::{DECLINED, Memo, Next, Question, Round, within};
 use super::legacy::was_unclear;
 use super::link::{Link, Peered};
 use super::request::{self, Reply};
@@ -22,6 +24,9 @@ use super::tasks::Task;
 const IDEMPOTENCY_KEY: &str = "greenroom/idempotencyKey";
 /// Longest message of a server about a refused call.
 const MESSAGE_BYTES_MAX: usize = 4096;
+
+/// Code of the error of a call before which a person has to open a page (version 2025-11-25).
+const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
 
 /// Maximum number of times that a call is made again because its question could not be matched to it.
 const UNCLEAR_MAX: usize = 3;
@@ -128,9 +133,15 @@ async fn call(
         let reply = tokio::select! {
             biased;
             question = running.asked() => return Err(again(link, &question?, &known)),
-            reply = request::call(link, &peer, params, context) => reply.map_err(|error| lost(link, &error)),
+            reply = request::call(link, &peer, params, context) => reply,
         };
         drop(running);
+        if let Err(ServiceError::McpError(refusal)) = &reply
+            && let Some(page) = page_of(link, refusal)
+        {
+            return Err(opens(link, page?, &known));
+        }
+        let reply = reply.map_err(|error| lost(link, &error));
         match reply {
             Ok(Reply::Complete(result)) => match link.cleaned(value_of(result)) {
                 Err(failure) if was_unclear(&failure) && unclear.next().is_some() => {}
@@ -181,6 +192,30 @@ fn again(link: &Link, question: &Question, known: &[(Question, Value)]) -> ToolE
     let asked_before = known.iter().map(|(question, _)| question.clone());
     let memo = Memo::Again { asked: asked_before.chain([question.clone()]).collect() };
     asked(link, question, &memo)
+}
+
+/// Returns the page that a person has to open before a call is made again: the error
+/// `URLElicitationRequired` of version 2025-11-25.
+fn page_of(link: &Link, refusal: &ErrorData) -> Option<Result<Question, ToolError>> {
+    if refusal.code != URL_ELICITATION_REQUIRED {
+        return None;
+    }
+    let asked = refusal.data.as_ref()?.get("elicitations")?.get(0)?;
+    let asked = serde_json::from_value::<ElicitRequestParams>(asked.clone()).ok()?;
+    Some(Question::of(&link.server, asked))
+}
+
+/// Returns the end of a call before which a page has to be opened; a person who has declined that is
+/// not asked again.
+fn opens(link: &Link, page: Question, known: &[(Question, Value)]) -> ToolError {
+    let was_declined = |(question, answer): &(Question, Value)| {
+        matches!(question, Question::Page { .. }) && answer == DECLINED
+    };
+    if known.last().is_some_and(was_declined) {
+        let why = format!("the page that the MCP server {} needs was declined", link.name());
+        return failed(ErrorKind::Tool, why);
+    }
+    again(link, &page, known)
 }
 
 /// Returns the end of a call whose server only ever wants it again.

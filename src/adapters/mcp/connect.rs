@@ -43,6 +43,8 @@ const PAGES_MAX: usize = 1000;
 const REQUESTS_BESIDE: usize = 4;
 /// Longest message of a server that is shown.
 const MESSAGE_BYTES_MAX: usize = 500;
+/// Longest cause of a connection that cannot be made.
+const CAUSE_BYTES_MAX: usize = 200;
 
 /// A connection with the client's side of it.
 pub(super) type Service = RunningService<RoleClient, Client>;
@@ -279,7 +281,10 @@ pub(super) fn why_not_sent(error: &(dyn std::error::Error + 'static)) -> String 
         if let Some(error) = of_client(cause) {
             return match error.status() {
                 Some(status) => format!("it answered with status {}", status.as_u16()),
-                None if error.is_connect() => "it cannot be reached".to_owned(),
+                None if error.is_connect() => {
+                    let cause = causes(error).last().unwrap_or(error).to_string();
+                    format!("it cannot be reached: {}", shortened(&cause, CAUSE_BYTES_MAX))
+                }
                 None if error.is_timeout() => "it did not answer in time".to_owned(),
                 None => "the connection broke".to_owned(),
             };

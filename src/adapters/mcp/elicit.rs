@@ -25,7 +25,7 @@ const URL_SHOWN_BYTES_MAX: usize = 250;
 
 /// Answers to a question that is a page.
 const DONE: &str = "done";
-const DECLINED: &str = "declined";
+pub(super) const DECLINED: &str = "declined";
 
 /// State of a call that waits, which is stored with its ask.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use greenroom_actors::domain::schema::Schema;
 use rmcp::model::Tool;
 use serde_json::{Value, json};
 
-use super::settings::McpServer;
+use super::settings::{LEFT_OUT_BY_CHOICE, McpServer};
 use crate::mcp_servers::{LeftOut, Unmatched};
 
 /// Longest name of a tool with that of its server, in characters: providers accept no longer ones.
@@ -139,7 +139,7 @@ fn name_problem(server: &McpServer, name: &str) -> Option<String> {
 }
 
 fn left_out_by_choice(server: &McpServer, name: &str) -> Option<String> {
-    (!server.tools.selects(name)).then(|| "`tools` leaves it out".to_owned())
+    (!server.tools.selects(name)).then(|| LEFT_OUT_BY_CHOICE.to_owned())
 }
 
 fn remote(server: &McpServer, tool: Tool) -> Result<RemoteTool, String> {

@@ -1,7 +1,7 @@
 //! Progress that servers report while they work on calls: the newest of each call, at most ten a
 //! second.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,9 +21,19 @@ const MESSAGE_BYTES_MAX: usize = 500;
 /// Largest whole number that is shown without a fraction, 2^53.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
+/// Maximum number of reports that are kept for calls which do not listen yet.
+const EARLY_MAX: usize = 16;
+
 /// The running calls of a connection, by the token of their progress.
 #[derive(Debug, Default)]
-pub(super) struct Listeners(Mutex<HashMap<ProgressToken, Arc<Slot>>>);
+pub(super) struct Listeners(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    slots: HashMap<ProgressToken, Arc<Slot>>,
+    /// Reports that came before their calls listened: the token of a call is known once it is sent.
+    early: VecDeque<ProgressNotificationParam>,
+}
 
 /// The newest report of a call that has not been passed on.
 #[derive(Debug, Default)]
@@ -51,22 +61,39 @@ impl Listeners {
     /// Begins to listen for the progress of a call.
     pub(super) fn begin(&self, token: ProgressToken) -> Listener<'_> {
         let slot = Arc::<Slot>::default();
-        self.lock().insert(token.clone(), Arc::clone(&slot));
+        let mut known = self.lock();
+        known.early.retain(|report| {
+            let is_other = report.progress_token != token;
+            if !is_other {
+                slot.put(report.clone());
+            }
+            is_other
+        });
+        known.slots.insert(token.clone(), Arc::clone(&slot));
+        drop(known);
         Listener { listeners: self, token, slot }
     }
 
-    /// Takes a report. One that belongs to no running call is dropped.
+    /// Takes a report. One that belongs to no running call is kept for a while: the call may be about
+    /// to listen.
     pub(super) fn hear(&self, report: ProgressNotificationParam) {
-        let Some(slot) = self.lock().get(&report.progress_token).map(Arc::clone) else { return };
-        slot.put(report);
+        let mut known = self.lock();
+        if let Some(slot) = known.slots.get(&report.progress_token).map(Arc::clone) {
+            drop(known);
+            return slot.put(report);
+        }
+        if known.early.len() == EARLY_MAX {
+            known.early.pop_front();
+        }
+        known.early.push_back(report);
     }
 
     /// Forgets the calls of a connection before another one, whose tokens begin again.
     pub(super) fn forget(&self) {
-        self.lock().clear();
+        *self.lock() = Known::default();
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ProgressToken, Arc<Slot>>> {
+    fn lock(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -114,8 +141,8 @@ impl Drop for Listener<'_> {
     fn drop(&mut self) {
         let mut listeners = self.listeners.lock();
         // a call of the next connection may have the same token
-        if listeners.get(&self.token).is_some_and(|slot| Arc::ptr_eq(slot, &self.slot)) {
-            listeners.remove(&self.token);
+        if listeners.slots.get(&self.token).is_some_and(|slot| Arc::ptr_eq(slot, &self.slot)) {
+            listeners.slots.remove(&self.token);
         }
     }
 }

@@ -44,6 +44,9 @@ pub struct McpServer {
     pub tools_max: usize,
 }
 
+/// Reason of a tool that is left out because `tools` of its server does not select it.
+pub const LEFT_OUT_BY_CHOICE: &str = "`tools` leaves it out";
+
 /// Default of [`McpServer::task_timeout`]: a task may wait for people.
 pub const TASK_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 

@@ -10,6 +10,7 @@ use super::problems::all_of;
 use super::screen::note;
 use super::session::{Session, attended, duration_of, json_of, put_text};
 use super::text::{cell, compact, duration, items, pretty};
+use crate::adapters::mcp::settings::LEFT_OUT_BY_CHOICE;
 
 /// Actions on tools.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Subcommand)]
@@ -106,13 +107,18 @@ async fn servers(session: &Session) -> Result<Exit, Failure> {
 /// Returns what is wrong with an MCP server: why it is away, what is left out, what matches nothing.
 fn remarks(server: &Value) -> Vec<String> {
     let reason = server["reason"].as_str().map(str::to_owned);
-    let left_out = items(server, "leftOut").iter();
-    let left_out =
-        left_out.map(|it| format!("without {}: {}", cell(&it["name"]), cell(&it["reason"])));
-    let unmatched = items(server, "unmatched").iter();
-    let unmatched =
-        unmatched.map(|it| format!("{} names no tool: {}", cell(&it["key"]), cell(&it["pattern"])));
-    reason.into_iter().chain(unmatched).chain(left_out).collect()
+    let (chosen, left_out): (Vec<_>, Vec<_>) =
+        items(server, "leftOut").iter().partition(|it| it["reason"] == LEFT_OUT_BY_CHOICE);
+    let left_out = left_out
+        .into_iter()
+        .map(|it| format!("without {}: {}", cell(&it["name"]), cell(&it["reason"])));
+    let chosen = (!chosen.is_empty()).then(|| format!("{} left out by `tools`", chosen.len()));
+    let unmatched = items(server, "unmatched").iter().map(|it| {
+        let (key, pattern) = (cell(&it["key"]), cell(&it["pattern"]));
+        let so = if key == "approval" { ", so all its tools need approval" } else { "" };
+        format!("{key} names no tool: {pattern}{so}")
+    });
+    reason.into_iter().chain(unmatched).chain(left_out).chain(chosen).collect()
 }
 
 async fn restart(session: &Session, server: &str) -> Result<Exit, Failure> {
@@ -129,9 +135,15 @@ mod tests {
     #[test]
     fn remarks_say_what_is_wrong_with_a_server() {
         let server = json!({ "name": "files", "state": "failed", "reason": "it ended",
-            "leftOut": [{ "name": "x y", "reason": "its name" }],
+            "leftOut": [{ "name": "x y", "reason": "its name" },
+                        { "name": "z", "reason": LEFT_OUT_BY_CHOICE }],
             "unmatched": [{ "key": "approval", "pattern": "writes" }] });
-        let expected = ["it ended", "approval names no tool: writes", "without x y: its name"];
+        let expected = [
+            "it ended",
+            "approval names no tool: writes, so all its tools need approval",
+            "without x y: its name",
+            "1 left out by `tools`",
+        ];
         assert_eq!(remarks(&server), expected);
         assert!(remarks(&json!({ "tools": ["a"], "leftOut": [], "unmatched": [] })).is_empty());
     }

@@ -78,8 +78,45 @@ fn an_older_server_that_asks_is_called_again_with_the_answer() {
 #[test]
 fn a_server_whose_questions_are_refused_cannot_ask() {
     let site = Site::start("on_input = \"refuse\"\n");
-    let said = site.call("ask", &json!({})).unwrap();
-    assert_eq!(said, json!("\"this client cannot ask a person\""));
+    let said = site.call("ask", &json!({})).unwrap_err();
+    assert_eq!(said, "Failed to execute tool: this client cannot ask a person");
+}
+
+#[test]
+fn calls_whose_questions_cannot_be_told_apart_are_made_again_one_by_one() {
+    let site = Site::start("");
+    let begin = json!({ "input": { "who": [1, 2, 3] }, "options": { "executionId": "e1" } });
+    let executed = site.server.post("/workflows/voting/execute", &begin).data();
+    assert_eq!(executed["status"], "suspended", "{executed}");
+    let asks = eventually("three asks", || {
+        let asks = site.server.get("/inbox").data()["asks"].as_array().unwrap().clone();
+        (asks.len() == 3).then_some(asks)
+    });
+    for ask in &asks {
+        let sure = ask["of"]["path"] != "all[1]/vote";
+        assert_eq!(answer(&site.server, ask, &json!({ "sure": sure })), 200);
+    }
+    let state = site.server.state_when("voting", "e1", |state| state["status"] != "running");
+    let said = |sure: bool| json!({ "action": "accept", "content": { "sure": sure } }).to_string();
+    assert_eq!(state["result"], json!([said(true), said(false), said(true)]), "{state}");
+}
+
+#[test]
+fn a_page_that_a_call_needs_first_is_asked_for() {
+    for (data, status, expected) in
+        [("done", "completed", "sign is done"), ("declined", "completed", "sign is done")]
+    {
+        let site = Site::start("");
+        let begin = json!({ "input": {}, "options": { "executionId": "e1" } });
+        let executed = site.server.post("/workflows/signing/execute", &begin).data();
+        assert_eq!(executed["status"], "suspended", "{executed}");
+        let page = open_ask(&site.server);
+        let reason = page["reason"].as_str().unwrap();
+        assert!(reason.contains("https://sign.example/in"), "{reason}");
+        assert_eq!(answer(&site.server, &page, &json!(data)), 200);
+        let state = site.server.state_when("signing", "e1", |it| it["status"] == status);
+        assert_eq!(state["result"], expected);
+    }
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub(super) fn config(name: &str, mode: &str, file: &std::path::Path) -> String {
 pub(crate) fn serve_if_asked() {
     let Ok(mode) = std::env::var(MODE) else { return };
     let file = PathBuf::from(std::env::var_os(FILE).unwrap());
-    let mut server = Scripted { mode: mode.clone(), file, has_grown: false, asked: None };
+    let mut server = Scripted { mode: mode.clone(), file, has_grown: false, asked: Vec::new() };
     // the harness has begun a line
     println!();
     match mode.as_str() {
@@ -59,8 +59,8 @@ struct Scripted {
     mode: String,
     file: PathBuf,
     has_grown: bool,
-    /// Call that waits for the answer to a question.
-    asked: Option<Value>,
+    /// Calls that wait for the answer to a question, in the order of their questions.
+    asked: Vec<Value>,
 }
 
 fn say(message: &Value) {
@@ -78,6 +78,18 @@ fn refuse(id: &Value, code: i64, message: &str) {
 
 fn text(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
+}
+
+/// Returns the result of a call that has asked: what it was given.
+fn given(message: &Value) -> Value {
+    match &message["result"] {
+        Value::Null => {
+            let mut failed = text(message["error"]["message"].as_str().unwrap());
+            failed["isError"] = json!(true);
+            failed
+        }
+        result => text(&result.to_string()),
+    }
 }
 
 fn tool(name: &str, hints: &Value) -> Value {
@@ -109,19 +121,23 @@ impl Scripted {
             "tools/list" => answer(id, &json!({ "tools": self.tools() })),
             "tools/call" => self.call(id, params),
             "notifications/cancelled" => self.note("cancelled"),
-            // the answer to the question of `ask`
+            // the answer to a question
             "" => {
-                if let Some(asked) = self.asked.take() {
-                    let said = match &message["result"] {
-                        Value::Null => message["error"]["message"].to_string(),
-                        result => result.to_string(),
-                    };
-                    answer(&asked, &text(&said));
+                if let Some(asked) = id.as_u64().and_then(|at| self.asked.get(at as usize)) {
+                    answer(asked, &given(message));
                 }
             }
             _ if id.is_null() => {}
             method => refuse(id, -32601, &format!("no {method}")),
         }
+    }
+
+    /// Asks for a call.
+    fn ask(&self, at: usize) {
+        let params = json!({ "message": "Sure?", "requestedSchema": { "type": "object",
+            "required": ["sure"], "properties": { "sure": { "type": "boolean" } } } });
+        say(&json!({ "jsonrpc": "2.0", "id": at, "method": "elicitation/create",
+                     "params": params }));
     }
 
     fn tools(&self) -> Vec<Value> {
@@ -140,6 +156,8 @@ impl Scripted {
             tool("chatter", &json!({})),
             tool("grow", &json!({})),
             tool("ask", &json!({})),
+            tool("vote", &json!({})),
+            tool("sign", &json!({})),
             tool("report", &json!({})),
             tool("echo", &json!({})),
             tool("not a name", &json!({})),
@@ -178,11 +196,23 @@ impl Scripted {
             }
             "refuse" => refuse(id, -32602, "n is too small"),
             "ask" => {
-                self.asked = Some(id.clone());
-                let params = json!({ "message": "Sure?", "requestedSchema": { "type": "object",
-                    "required": ["sure"], "properties": { "sure": { "type": "boolean" } } } });
-                say(&json!({ "jsonrpc": "2.0", "id": "q", "method": "elicitation/create",
-                             "params": params }));
+                self.asked.push(id.clone());
+                self.ask(self.asked.len() - 1);
+            }
+            // the first three calls ask together
+            "vote" => {
+                self.asked.push(id.clone());
+                match self.asked.len() {
+                    1 | 2 => {}
+                    3 => (0..3).for_each(|at| self.ask(at)),
+                    more => self.ask(more - 1),
+                }
+            }
+            "sign" if self.times(name) == 1 => {
+                let page = json!({ "mode": "url", "elicitationId": "e1", "message": "Sign in",
+                                   "url": "https://sign.example/in" });
+                say(&json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32042,
+                    "message": "sign in first", "data": { "elicitations": [page] } } }));
             }
             // it never ends
             "report" => {
