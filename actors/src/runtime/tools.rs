@@ -15,6 +15,7 @@ use crate::agent::tool::{Answers, ToolBody, ToolContext, ToolDefinition};
 use crate::domain::assignment::{Answerer, AskRules};
 use crate::domain::message::ToolOutcome;
 use crate::domain::nesting::{check_depth, check_members_depth};
+use crate::domain::question::declined;
 use crate::domain::trace::{EntityType, Trace, TraceOrigin};
 use crate::function::ProgressSender;
 use crate::home::Home;
@@ -51,6 +52,13 @@ pub struct AskedBefore {
     pub answers: Vec<Value>,
     /// Schema of the newest answer.
     pub schema: Option<Value>,
+    /// True if the newest question may be declined. Its answer is then as the tool gets it: see
+    /// [`ToolAsk::declinable`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_declinable: bool,
+    /// [`ToolAsk::memo`] of the newest question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memo: Option<Value>,
 }
 
 /// Failure of a direct call of a tool.
@@ -100,9 +108,9 @@ impl Runtime {
         if self.shared.is_draining() {
             return Err(ended.into());
         }
-        let (id, answers) = match after {
-            Some(AskedBefore { id, answers, .. }) => (Arc::from(id), answers),
-            None => (self.shared.clock.new_id(), Vec::new()),
+        let (id, answers, memo) = match after {
+            Some(AskedBefore { id, answers, memo, .. }) => (Arc::from(id), answers, memo),
+            None => (self.shared.clock.new_id(), Vec::new(), None),
         };
         // Not on the caller's thread, which may belong to the front end.
         let arbiter = self.arbiters.spread(&id).ok_or(Unavailable::ActorLost)?;
@@ -110,7 +118,8 @@ impl Runtime {
         let scope = scope_of_call(user_id.as_deref(), trace.as_ref());
         let answers = Arc::new(Answers::new(answers));
         let context = direct_context(Arc::clone(&id), user_id, context);
-        let context = ToolContext { trace, answers, ..context };
+        let memo = memo.map(Arc::new);
+        let context = ToolContext { trace, answers, memo, ..context };
         let invocation =
             Invocation { arguments, context, depth: 0, is_repeated: false, is_of_step: false };
         let work = invoke(deps, tool, invocation);
@@ -166,7 +175,9 @@ impl Runtime {
         lane: Lane,
         after: Option<&AskedBefore>,
     ) -> Result<(), CallToolError> {
-        let Some(AskedBefore { answers, schema, .. }) = after else { return Ok(()) };
+        let Some(AskedBefore { answers, schema, is_declinable, .. }) = after else {
+            return Ok(());
+        };
         if answers.len() > ANSWERS_MAX {
             let why = format!("there are more than {ANSWERS_MAX} answers");
             return Err(CallToolError::InvalidAnswer(why));
@@ -177,6 +188,11 @@ impl Runtime {
             checked.map_err(|too_deep| CallToolError::InvalidAnswer(too_deep.to_string()))?;
         }
         let Some((schema, answer)) = schema.as_ref().zip(answers.last()) else { return Ok(()) };
+        let answer = match is_declinable {
+            true if declined(answer).is_some() => return Ok(()),
+            true => answer.get("content").unwrap_or(answer),
+            false => answer,
+        };
         let evaluations = &self.shared.evaluations;
         let compiled = evaluations.compile_for_request(lane, schema.clone()).await?;
         let schema = compiled.map_err(|why| CallToolError::InvalidAnswer(why.to_string()))?;

@@ -132,10 +132,14 @@ async fn call(
         let running = link.asking.begin(known.clone()).await;
         let reply = tokio::select! {
             biased;
-            question = running.asked() => return Err(again(link, &question?, &known)),
-            reply = request::call(link, &peer, params, context) => reply,
+            question = running.asked() => Err(question),
+            reply = request::call(link, &peer, params, context) => Ok(reply),
         };
-        drop(running);
+        running.end();
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(question) => return Err(again(link, &question?, &known)),
+        };
         if let Err(ServiceError::McpError(refusal)) = &reply
             && let Some(page) = page_of(link, refusal)
         {

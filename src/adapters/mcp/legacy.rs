@@ -6,14 +6,19 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use greenroom_actors::agent::tool::ToolError;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ErrorCode, ErrorData};
 use serde_json::Value;
 use tokio::sync::{Notify, OwnedMutexGuard};
+use tokio::time::Instant;
 
 use super::elicit::Question;
 use super::settings::McpServer;
+
+/// Time for which a server may still work on a call that it was asked to cancel.
+const GIVEN_UP: Duration = Duration::from_secs(10);
 
 /// Refusal of a question, by which the call that it belongs to is recognised when it fails.
 const UNCLEAR: &str = "several calls run, and the question does not say which one asks; call again";
@@ -38,13 +43,16 @@ struct Running {
     /// The first question without an answer, or why it cannot be asked.
     asked: Option<Result<Question, ToolError>>,
     notify: Arc<Notify>,
+    /// Set once the call is given up: until then its server may still work on it, and ask.
+    given_up: Option<Instant>,
 }
 
-/// A call that runs. It does not when this is dropped.
+/// A call that runs. If this is dropped without [`RunningCall::end`], the call is given up.
 #[derive(Debug)]
 pub(super) struct RunningCall<'a> {
     asking: &'a Asking,
     number: u64,
+    has_ended: bool,
     notify: Arc<Notify>,
     _turn: Option<OwnedMutexGuard<()>>,
 }
@@ -56,19 +64,43 @@ impl Asking {
         let turn = match self.is_one_by_one.load(Ordering::Relaxed) {
             true => {
                 let turn = Arc::clone(&self.turn).lock_owned().await;
-                // those that began before
-                while !self.lock().is_empty() {
-                    self.ended.notified().await;
-                }
+                self.quiet().await;
                 Some(turn)
             }
             false => None,
         };
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let notify = Arc::new(Notify::new());
-        let running = Running { number, known, asked: None, notify: Arc::clone(&notify) };
-        self.lock().push(running);
-        RunningCall { asking: self, number, notify, _turn: turn }
+        let (asked, given_up) = (None, None);
+        let mut calls = self.lock();
+        forget_given_up(&mut calls);
+        calls.push(Running { number, known, asked, notify: Arc::clone(&notify), given_up });
+        drop(calls);
+        RunningCall { asking: self, number, has_ended: false, notify, _turn: turn }
+    }
+
+    /// Waits until no call runs, and the server no longer works on one that was given up.
+    async fn quiet(&self) {
+        loop {
+            let (is_empty, until) = {
+                let mut running = self.lock();
+                forget_given_up(&mut running);
+                (running.is_empty(), running.iter().filter_map(|call| call.given_up).min())
+            };
+            if is_empty {
+                return;
+            }
+            let expired = async {
+                match until {
+                    Some(until) => tokio::time::sleep_until(until).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = self.ended.notified() => {}
+                () = expired => {}
+            }
+        }
     }
 
     /// Answers a question of a server, if its answer is known. Otherwise the call that it belongs to
@@ -80,9 +112,13 @@ impl Asking {
     ) -> Result<ElicitResult, ErrorData> {
         let refused = |why: &str| ErrorData::new(ErrorCode::INTERNAL_ERROR, why.to_owned(), None);
         let mut running = self.lock();
+        forget_given_up(&mut running);
         let call = match running.as_mut_slice() {
             [] => return Err(refused("no call runs that could ask a person")),
-            [call] => call,
+            [call] if call.given_up.is_none() => call,
+            calls if calls.iter().all(|call| call.given_up.is_some()) => {
+                return Err(refused("the call was given up"));
+            }
             _ => {
                 if !self.is_one_by_one.swap(true, Ordering::Relaxed) {
                     let name = &server.name;
@@ -133,11 +169,29 @@ impl RunningCall<'_> {
     }
 }
 
+impl RunningCall<'_> {
+    /// Ends the call, which has a result, or asks and is made again later.
+    pub(super) fn end(mut self) {
+        self.has_ended = true;
+    }
+}
+
 impl Drop for RunningCall<'_> {
     fn drop(&mut self) {
-        self.asking.lock().retain(|call| call.number != self.number);
+        let mut running = self.asking.lock();
+        if self.has_ended {
+            running.retain(|call| call.number != self.number);
+        } else if let Some(call) = running.iter_mut().find(|call| call.number == self.number) {
+            call.given_up = Some(Instant::now() + GIVEN_UP);
+        }
         self.asking.ended.notify_one();
     }
+}
+
+/// Forgets the calls on which the server no longer works.
+fn forget_given_up(running: &mut Vec<Running>) {
+    let now = Instant::now();
+    running.retain(|call| call.given_up.is_none_or(|until| until > now));
 }
 
 /// Returns true if a call has failed because its question was refused: its text has the refusal.
@@ -152,6 +206,7 @@ fn result(answer: Value) -> Option<ElicitResult> {
 
 #[cfg(test)]
 mod tests {
+    use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
     use serde_json::json;
 
     use super::super::settings::tests::server;
@@ -181,8 +236,26 @@ mod tests {
             assert_eq!(unknown.action, ElicitationAction::Cancel);
         }
         assert_eq!(call.asked().await, Ok(question("a")), "the first counts");
-        drop(call);
+        call.end();
         assert!(asking.lock().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_may_belong_to_a_call_that_was_given_up_a_while_ago() {
+        let (asking, server) = (Asking::default(), server("own"));
+        drop(asking.begin(Vec::new()).await);
+        let refused = asking.answer(&server, form("a")).unwrap_err();
+        assert!(refused.message.contains("given up"), "{refused}");
+        let other = asking.begin(Vec::new()).await;
+        let refused = asking.answer(&server, form("a")).unwrap_err();
+        let failure = ToolError::Failed(AttemptFailure::new(ErrorKind::Tool, refused.message));
+        assert!(was_unclear(&failure), "{failure:?}");
+        other.end();
+        let begun = Instant::now();
+        let again = asking.begin(Vec::new()).await;
+        assert!(begun.elapsed() >= GIVEN_UP, "not beside it");
+        asking.answer(&server, form("a")).unwrap();
+        assert_eq!(again.asked().await, Ok(question("a")));
     }
 
     #[tokio::test]
@@ -191,13 +264,14 @@ mod tests {
         let (one, other) = (asking.begin(Vec::new()).await, asking.begin(Vec::new()).await);
         let refused = asking.answer(&server, form("a")).unwrap_err();
         assert!(refused.message.contains("call again"), "{refused}");
-        drop((one, other));
+        one.end();
+        other.end();
         let one = asking.begin(Vec::new()).await;
         let mut other = Box::pin(asking.begin(Vec::new()));
         assert!(futures_util::poll!(&mut other).is_pending());
         asking.answer(&server, form("a")).unwrap();
         assert_eq!(one.asked().await, Ok(question("a")));
-        drop(one);
-        drop(other.await);
+        one.end();
+        other.await.end();
     }
 }

@@ -232,6 +232,19 @@ mod tests {
         assert!(passed.is_sorted() && passed[9] >= 89.0, "{passed:?}");
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_report_that_comes_before_its_call_listens_is_passed_on() {
+        let listeners = Listeners::default();
+        listeners.hear(report(1, 0.5));
+        (2..2 + EARLY_MAX as i64 - 1).for_each(|other| listeners.hear(report(other, 0.7)));
+        let listener = listeners.begin(token(1));
+        assert_eq!(listener.slot.take().map(|report| report.progress), Some(0.5));
+        listeners.hear(report(99, 1.0));
+        listeners.hear(report(100, 1.0));
+        assert_eq!(listeners.lock().early.len(), EARLY_MAX, "the oldest is dropped");
+        assert!(listeners.begin(token(2)).slot.take().is_none());
+    }
+
     #[test]
     fn calls_are_forgotten_when_they_end_and_with_their_connection() {
         let listeners = Listeners::default();
@@ -242,6 +255,6 @@ mod tests {
         listeners.hear(report(1, 5.0));
         assert_eq!(new.slot.take().map(|report| report.progress), Some(5.0));
         drop(new);
-        assert!(listeners.lock().is_empty());
+        assert!(listeners.lock().slots.is_empty());
     }
 }

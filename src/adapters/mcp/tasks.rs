@@ -70,19 +70,31 @@ impl Task {
         context.follow_task();
         let given = context.answers.given();
         let mut guard = Guard { id: self.id.clone(), peer: None, context };
-        let mut lost_session = None;
+        let (mut lost_session, mut unseen) = (None, PAUSE);
         loop {
-            let Peered { peer, session, .. } = link.connected(tool, lost_session.take()).await?;
+            // without a server, the task is followed once there is one again
+            let Ok(Peered { peer, session, .. }) = link.connected(tool, lost_session.take()).await
+            else {
+                unseen = next_pause(unseen).await;
+                continue;
+            };
             guard.peer = Some(peer.clone());
-            let pause = match self.look(link, &peer).await {
+            let looked = self.look(link, &peer).await;
+            if looked.is_ok() {
+                unseen = PAUSE;
+            }
+            let pause = match looked {
                 Ok((TaskPayload::Working, pause)) => pause,
                 Ok((TaskPayload::InputRequired { input_requests }, pause)) => {
                     let mut asked_now = input_requests;
                     asked_now.retain(|key, _| !self.answered.contains(key));
                     if !asked_now.is_empty() {
-                        guard.peer = None;
                         let asked = InputRequiredResult::new(Some(asked_now), None);
-                        return Err(self.ask(link, asked, given));
+                        let asked = self.ask(link, asked, given);
+                        if matches!(asked, ToolError::Waits(_)) {
+                            guard.peer = None;
+                        }
+                        return Err(asked);
                     }
                     pause
                 }
@@ -92,7 +104,8 @@ impl Task {
                 }
                 Err(Lost::Interrupted { is_closed }) => {
                     lost_session = is_closed.then_some(session);
-                    PAUSE
+                    unseen = next_pause(unseen).await;
+                    continue;
                 }
                 Err(Lost::Failed(failure)) => return Err(ToolError::Failed(failure)),
             };
@@ -112,13 +125,13 @@ impl Task {
             match peer.update_task(params).await {
                 // one that refuses them may have got them before an interruption
                 Ok(()) | Err(ServiceError::McpError(_)) => {}
-                Err(error) => return Err(lost(link, &error)),
+                Err(error) => return Err(not_seen(link, &error)),
             }
             self.responses = None;
             self.answered.extend(keys);
         }
         let params = GetTaskParams::new(self.id.as_str());
-        let found = peer.get_task(params).await.map_err(|error| lost(link, &error))?.task;
+        let found = peer.get_task(params).await.map_err(|error| not_seen(link, &error))?.task;
         let pause = found.task.poll_interval_ms.map_or(PAUSE, Duration::from_millis);
         Ok((found.payload, pause.clamp(PAUSE_MIN, PAUSE_MAX)))
     }
@@ -135,6 +148,22 @@ impl Task {
             Err(refused) => refused,
         }
     }
+}
+
+/// Explains why a task was not seen. It works on, unless its server refuses to show it.
+fn not_seen(link: &Link, error: &ServiceError) -> Lost {
+    match lost(link, error) {
+        Lost::Failed(_) if !matches!(error, ServiceError::McpError(_)) => {
+            Lost::Interrupted { is_closed: false }
+        }
+        seen => seen,
+    }
+}
+
+/// Waits after a look that saw nothing; returns the pause after the next one.
+async fn next_pause(pause: Duration) -> Duration {
+    tokio::time::sleep(pause).await;
+    (pause * 2).min(PAUSE_MAX)
 }
 
 /// Returns the end of a call whose task has ended.

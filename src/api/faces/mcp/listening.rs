@@ -1,5 +1,7 @@
 //! `subscriptions/listen`: what a client wants to notice, and the notifications.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::answers::Members;
@@ -38,10 +40,7 @@ impl Listening {
         let resources = texts(request, &asked, "resourceSubscriptions")?;
         let tasks = texts(request, &asked, "taskIds")?;
         if resources.len() + tasks.len() > subscriptions_max {
-            let what = format!(
-                "notifications: more than {subscriptions_max} resources and tasks; open another stream"
-            );
-            return Err(request.invalid(what));
+            return Err(request.invalid(too_many(subscriptions_max)));
         }
         Ok(Self { tools, resources, tasks })
     }
@@ -62,14 +61,18 @@ impl Listening {
     }
 }
 
+fn too_many(subscriptions_max: usize) -> String {
+    format!("notifications: more than {subscriptions_max} resources and tasks; open another stream")
+}
+
 /// Takes a list of texts, without repetitions.
 fn texts(request: &Request, asked: &Map<String, Value>, key: &str) -> Result<Vec<String>, Refusal> {
     let wrong = || request.invalid(format!("notifications.{key} must be an array of strings"));
     let Some(items) = asked.get(key) else { return Ok(Vec::new()) };
-    let mut texts: Vec<String> = Vec::new();
+    let (mut texts, mut known) = (Vec::new(), HashSet::new());
     for item in items.as_array().ok_or_else(wrong)? {
         let text = item.as_str().ok_or_else(wrong)?;
-        if !texts.iter().any(|known| known == text) {
+        if known.insert(text) {
             texts.push(text.to_owned());
         }
     }

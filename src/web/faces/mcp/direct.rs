@@ -4,8 +4,9 @@
 use greenroom_actors::agent::ToolAsk;
 use greenroom_actors::agent::tool::{ToolBody, ToolDefinition};
 use greenroom_actors::domain::assignment::AskRules;
+use greenroom_actors::domain::question::accepted;
 use greenroom_actors::runtime::{AskedBefore, CallTool, CallToolError};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Outcome;
 use super::feed::Feed;
@@ -124,7 +125,11 @@ impl Session {
         match self.response(&params.responses, &key)? {
             Some(Response::Accepted(content)) => {
                 let answer = Question::answer_to_tool(before.schema.as_ref(), content);
-                before.answers.push(answer);
+                before.answers.push(if before.is_declinable { accepted(&answer) } else { answer });
+                Ok(Some(before))
+            }
+            Some(Response::Declined) if before.is_declinable => {
+                before.answers.push(json!({ "action": "decline" }));
                 Ok(Some(before))
             }
             Some(Response::Declined) => Ok(None),
@@ -153,7 +158,8 @@ impl Session {
             None => question,
         };
         let key = ask.key.unwrap_or_else(|| format!("{KEY}{}", answers.len() + 1));
-        let before = AskedBefore { id, answers, schema: ask.schema };
+        let ToolAsk { schema, is_declinable, memo, .. } = ask;
+        let before = AskedBefore { id, answers, schema, is_declinable, memo };
         self.question(Asking::Tool { before, key: key.clone() }, &key, &question)
     }
 }
