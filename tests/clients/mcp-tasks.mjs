@@ -44,7 +44,7 @@ function answer(method, params) {
     case "server/discover":
       return { ...fresh, supportedVersions: ["2026-07-28"], capabilities: { tools: {}, extensions: { [EXTENSION]: {} } } };
     case "tools/list":
-      return { ...fresh, tools: ["plain", "asking", "refused", "slow", "long", "release", "count"].map((name) => tool(name)) };
+      return { ...fresh, tools: ["plain", "asking", "refused", "slow", "long", "release", "count", "taken"].map((name) => tool(name)) };
     case "tools/call": {
       if (params.name === "count") {
         const structuredContent = { calls: tasks.size, looks: tasks.get("t1")?.looks, cancelled };
@@ -77,6 +77,10 @@ const http = createServer(async (request, response) => {
   const chunks = [];
   for await (const chunk of request) chunks.push(chunk);
   const { id, method, params } = JSON.parse(Buffer.concat(chunks).toString() || "{}");
+  if (method === "tools/call" && params.name === "taken") {
+    response.writeHead(409, { "content-type": "text/plain" }).end("taken");
+    return;
+  }
   if (id === undefined) {
     response.writeHead(request.method === "POST" ? 202 : 405).end();
     return;

@@ -268,29 +268,21 @@ pub(super) fn why_not_begun(error: &ClientInitializeError) -> String {
 
 /// Explains why a request was not answered. The text has no address, which may be confidential.
 pub(super) fn why_not_sent(error: &(dyn std::error::Error + 'static)) -> String {
-    for cause in causes(error) {
-        if let Some(status) = cause.downcast_ref::<HttpStatusError>() {
-            return format!("it answered with status {}", status.status);
-        }
-        if cause.is::<AuthRequiredError>() {
-            return "it asks for authorization (status 401)".to_owned();
-        }
-        if cause.is::<InsufficientScopeError>() {
-            return "it refuses the authorization (status 403)".to_owned();
-        }
-        if let Some(error) = of_client(cause) {
-            return match error.status() {
-                Some(status) => format!("it answered with status {}", status.as_u16()),
-                None if error.is_connect() => {
-                    let cause = causes(error).last().unwrap_or(error).to_string();
-                    format!("it cannot be reached: {}", shortened(&cause, CAUSE_BYTES_MAX))
-                }
-                None if error.is_timeout() => "it did not answer in time".to_owned(),
-                None => "the connection broke".to_owned(),
-            };
-        }
+    match status_of(error) {
+        Some(401) => return "it asks for authorization (status 401)".to_owned(),
+        Some(403) => return "it refuses the authorization (status 403)".to_owned(),
+        Some(status) => return format!("it answered with status {status}"),
+        None => {}
     }
-    shortened(&error.to_string(), MESSAGE_BYTES_MAX).to_owned()
+    match causes(error).find_map(of_client) {
+        Some(error) if error.is_connect() => {
+            let cause = causes(error).last().unwrap_or(error).to_string();
+            format!("it cannot be reached: {}", shortened(&cause, CAUSE_BYTES_MAX))
+        }
+        Some(error) if error.is_timeout() => "it did not answer in time".to_owned(),
+        Some(_) => "the connection broke".to_owned(),
+        None => shortened(&error.to_string(), MESSAGE_BYTES_MAX).to_owned(),
+    }
 }
 
 /// Returns the status of an answer that is a failure.
@@ -303,8 +295,21 @@ pub(super) fn status_of(error: &(dyn std::error::Error + 'static)) -> Option<u16
             return Some(403);
         }
         let said = cause.downcast_ref::<HttpStatusError>().map(|error| error.status);
+        let said = said.or_else(|| status_in(cause.downcast_ref()?));
         said.or_else(|| of_client(cause)?.status().map(|status| status.as_u16()))
     })
+}
+
+/// Returns the status in an error of the transport, which does not name it as its source: most are
+/// in a text that begins with `HTTP 409 Conflict`.
+fn status_in(error: &StreamableHttpError<reqwest::Error>) -> Option<u16> {
+    match error {
+        StreamableHttpError::HttpStatus(error) => Some(error.status),
+        StreamableHttpError::UnexpectedServerResponse(text) => {
+            text.strip_prefix("HTTP ")?.get(..3)?.parse().ok()
+        }
+        _ => None,
+    }
 }
 
 /// Returns true if the request has certainly not reached the server.
@@ -327,4 +332,39 @@ fn causes<'e>(
     error: &'e (dyn std::error::Error + 'static),
 ) -> impl Iterator<Item = &'e (dyn std::error::Error + 'static)> {
     std::iter::successors(Some(error), |error| error.source())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_are_found_wherever_the_transport_has_them() {
+        type Error = StreamableHttpError<reqwest::Error>;
+        for (error, status, why) in [
+            (
+                Error::HttpStatus(HttpStatusError::new(429, None)),
+                Some(429),
+                "it answered with status 429",
+            ),
+            (
+                Error::UnexpectedServerResponse("HTTP 409 Conflict: taken".into()),
+                Some(409),
+                "it answered with status 409",
+            ),
+            (
+                Error::UnexpectedServerResponse("expect text".into()),
+                None,
+                "unexpected server response: expect text",
+            ),
+            (
+                Error::UnexpectedServerResponse("HTTP".into()),
+                None,
+                "unexpected server response: HTTP",
+            ),
+        ] {
+            assert_eq!(status_of(&error), status, "{error}");
+            assert_eq!(why_not_sent(&error), why);
+        }
+    }
 }

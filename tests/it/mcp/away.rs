@@ -83,7 +83,16 @@ fn tools_of_a_server_that_is_away_stay_and_say_so() {
     status_when(&server, "own", |status| status["state"] == "failed");
     assert_eq!(
         tool_names(&server),
-        ["own.ask", "own.die", "own.report", "own.sign", "own.stay", "own.stay_once", "own.sum",]
+        [
+            "own.ask",
+            "own.die",
+            "own.report",
+            "own.sign",
+            "own.stay",
+            "own.stay_once",
+            "own.sum",
+            "own.vote"
+        ]
     );
     let away = "the MCP server own is not connected; try again later";
     let failure = call(&server, "own.sum", &json!({})).unwrap_err();

@@ -57,6 +57,16 @@ fn tasks_are_followed_until_they_end() {
 }
 
 #[test]
+fn a_call_that_is_refused_by_its_status_was_not_made() {
+    let Some(clients) = clients("an MCP server with tasks") else { return };
+    let remote = Remote::of(&clients, &["mcp-tasks.mjs"]);
+    let (_home, server) = printing(&remote, "");
+    let failure = call(&server, "press.taken", &json!({})).unwrap_err();
+    let expected = "the MCP server press refused the call: it answered with status 409";
+    assert_eq!(failure, format!("Failed to execute tool: {expected}"));
+}
+
+#[test]
 fn a_task_whose_call_is_given_up_is_cancelled() {
     let Some(clients) = clients("an MCP server with tasks") else { return };
     let remote = Remote::of(&clients, &["mcp-tasks.mjs"]);
