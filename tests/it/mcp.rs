@@ -51,14 +51,14 @@ steps = [{ id = "read", tool = "own.stay_once", args = {} }]
 "#;
 
 /// A server with the scripted MCP server `own`.
-pub(super) struct Site {
-    pub(super) home: Home,
-    pub(super) server: Server,
+pub(crate) struct Site {
+    pub(crate) home: Home,
+    pub(crate) server: Server,
 }
 
 impl Site {
     /// Starts a server with further lines for `own`, and waits until that is connected.
-    pub(super) fn start(lines: &str) -> Self {
+    pub(crate) fn start(lines: &str) -> Self {
         let home = Home::new("");
         let own = scripted::config("own", "good", &home.path("asked"));
         home.configure(&format!("{own}{lines}\n{CALLERS}"));

@@ -132,13 +132,15 @@ async fn call(
         let running = link.asking.begin(known.clone()).await;
         let reply = tokio::select! {
             biased;
-            question = running.asked() => Err(question),
-            reply = request::call(link, &peer, params, context) => Ok(reply),
+            () = running.asked() => None,
+            reply = request::call(link, &peer, params, context) => Some(reply),
         };
-        running.end();
-        let reply = match reply {
-            Ok(reply) => reply,
-            Err(question) => return Err(again(link, &question?, &known)),
+        // also one that was asked just before the reply, which then has no answer in it
+        let question = running.end();
+        let reply = match (question, reply) {
+            (None, Some(reply)) => reply,
+            (Some(question), _) => return Err(again(link, &question?, &known)),
+            (None, None) => return Err(interrupted()),
         };
         if let Err(ServiceError::McpError(refusal)) = &reply
             && let Some(page) = page_of(link, refusal)

@@ -154,25 +154,21 @@ impl Asking {
 
 impl RunningCall<'_> {
     /// Waits for a question whose answer is not known.
-    pub(super) async fn asked(&self) -> Result<Question, ToolError> {
-        loop {
-            let asked = {
-                let mut running = self.asking.lock();
-                let call = running.iter_mut().find(|call| call.number == self.number);
-                call.and_then(|call| call.asked.clone())
-            };
-            if let Some(asked) = asked {
-                return asked;
-            }
+    pub(super) async fn asked(&self) {
+        while self.question().is_none() {
             self.notify.notified().await;
         }
     }
-}
 
-impl RunningCall<'_> {
-    /// Ends the call, which has a result, or asks and is made again later.
-    pub(super) fn end(mut self) {
+    /// Ends the call, which has a reply, or asks and is made again later. Returns its question.
+    pub(super) fn end(mut self) -> Option<Result<Question, ToolError>> {
         self.has_ended = true;
+        self.question()
+    }
+
+    fn question(&self) -> Option<Result<Question, ToolError>> {
+        let running = self.asking.lock();
+        running.iter().find(|call| call.number == self.number)?.asked.clone()
     }
 }
 
@@ -235,8 +231,8 @@ mod tests {
             let unknown = asking.answer(&server, form(message)).unwrap();
             assert_eq!(unknown.action, ElicitationAction::Cancel);
         }
-        assert_eq!(call.asked().await, Ok(question("a")), "the first counts");
-        call.end();
+        call.asked().await;
+        assert_eq!(call.end(), Some(Ok(question("a"))), "the first counts");
         assert!(asking.lock().is_empty());
     }
 
@@ -250,12 +246,12 @@ mod tests {
         let refused = asking.answer(&server, form("a")).unwrap_err();
         let failure = ToolError::Failed(AttemptFailure::new(ErrorKind::Tool, refused.message));
         assert!(was_unclear(&failure), "{failure:?}");
-        other.end();
+        assert_eq!(other.end(), None);
         let begun = Instant::now();
         let again = asking.begin(Vec::new()).await;
         assert!(begun.elapsed() >= GIVEN_UP, "not beside it");
         asking.answer(&server, form("a")).unwrap();
-        assert_eq!(again.asked().await, Ok(question("a")));
+        assert_eq!(again.end(), Some(Ok(question("a"))), "known before it is waited for");
     }
 
     #[tokio::test]
@@ -264,14 +260,13 @@ mod tests {
         let (one, other) = (asking.begin(Vec::new()).await, asking.begin(Vec::new()).await);
         let refused = asking.answer(&server, form("a")).unwrap_err();
         assert!(refused.message.contains("call again"), "{refused}");
-        one.end();
-        other.end();
+        assert_eq!((one.end(), other.end()), (None, None));
         let one = asking.begin(Vec::new()).await;
         let mut other = Box::pin(asking.begin(Vec::new()));
         assert!(futures_util::poll!(&mut other).is_pending());
         asking.answer(&server, form("a")).unwrap();
-        assert_eq!(one.asked().await, Ok(question("a")));
-        one.end();
-        other.await.end();
+        one.asked().await;
+        assert_eq!(one.end(), Some(Ok(question("a"))));
+        assert_eq!(other.await.end(), None);
     }
 }

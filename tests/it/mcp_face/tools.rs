@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::fixtures::FIXTURES;
 use super::{Site, answer_to, forms, question};
+use crate::mcp;
 use support::server::{Home, Server};
 
 const ROUNDS: &str = "test_input_required_result_multi_round";
@@ -55,6 +56,26 @@ fn a_tool_asks_through_the_client_as_often_as_it_needs() {
     let params = answer_to(call, &(second.0, first.1), &json!({ "color": "blue" }));
     let again = site.ask("tools/call", &params, &forms())["result"].clone();
     assert_eq!(question(&again).0, "step1");
+}
+
+#[test]
+fn a_tool_of_an_mcp_server_gets_what_the_client_was_asked() {
+    for (answer, expected) in [
+        (json!({ "action": "accept", "content": { "sure": true } }), r#""sure":true"#),
+        (json!({ "action": "decline" }), r#""action":"decline""#),
+    ] {
+        let calls = mcp::Site::start("[[faces.mcp]]\ntools = [\"own.ask\"]\n");
+        let site = Site { home: calls.home, server: calls.server };
+        let (key, state) = question(&site.call("own.ask", &json!({}), &forms()));
+        let answered = json!({
+            "name": "own.ask", "arguments": {}, "requestState": state,
+            "inputResponses": { key: answer },
+        });
+        let done = site.ask("tools/call", &answered, &forms())["result"].clone();
+        assert!(text(&done).contains(expected), "{done}");
+        let made = std::fs::read_to_string(site.home.path("asked")).unwrap();
+        assert_eq!(made.lines().filter(|line| *line == "ask").count(), 2, "{made}");
+    }
 }
 
 #[test]
