@@ -64,3 +64,10 @@ fn serve_as_child() {
 fn serve_as_mcp_server() {
     mcp::serve_if_asked();
 }
+
+/// Not a test: MCP's conformance suite starts this binary again, with this filter, to drive the program
+/// as an MCP client.
+#[test]
+fn drive_as_mcp_client() {
+    mcp::drive_if_asked();
+}

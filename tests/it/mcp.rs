@@ -3,6 +3,7 @@
 
 mod asking;
 mod away;
+mod conformance;
 mod real;
 mod scripted;
 mod tasks;
@@ -12,6 +13,7 @@ use support::client::{Events, Wire};
 use support::eventually;
 use support::server::{Home, Server};
 
+pub(crate) use self::conformance::drive_if_asked;
 pub(crate) use self::scripted::serve_if_asked;
 use crate::program::Programs as _;
 

@@ -2,7 +2,7 @@
 
 mod access;
 mod answers;
-mod conformance;
+pub(crate) mod conformance;
 pub(crate) mod fixtures;
 mod listening;
 mod pages;

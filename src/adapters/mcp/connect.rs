@@ -111,8 +111,22 @@ pub struct McpEnvironment {
 pub(super) enum Era {
     /// The newest version that both know.
     Newest,
-    /// With a handshake, for servers that end at the first request of newer versions.
+    /// With a handshake, for servers that end at the first request of newer versions, or answer it
+    /// without a refusal.
     Handshake,
+}
+
+impl Era {
+    /// Returns how to begin after a conversation that did not: programs may end at the first request of
+    /// newer versions, while servers over HTTP refuse it.
+    pub(super) fn next(self, transport: &McpTransport) -> Self {
+        match (transport, self) {
+            (McpTransport::Program { .. }, Self::Newest) => Self::Handshake,
+            (McpTransport::Program { .. }, Self::Handshake) | (McpTransport::Http { .. }, _) => {
+                Self::Newest
+            }
+        }
+    }
 }
 
 /// A transport that is open, before the first message.
@@ -246,6 +260,12 @@ pub(super) fn why_not_listed(error: &ServiceError) -> String {
             .to_owned(),
         error => format!("its tools cannot be listed: {}", why_not_sent(error)),
     }
+}
+
+/// Returns true for servers that answer the first request of newer versions, which they do not know,
+/// as if they did.
+pub(super) fn is_of_older(error: &ClientInitializeError, era: Era) -> bool {
+    era == Era::Newest && matches!(error, ClientInitializeError::ExpectedInitResult(_))
 }
 
 /// Explains why a conversation did not begin.

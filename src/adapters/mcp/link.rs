@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::call::failed;
 use super::child::Program;
 use super::connect::{
-    Client, Era, McpEnvironment, Opened, list, open, why_not_begun, why_not_listed,
+    Client, Era, McpEnvironment, Opened, is_of_older, list, open, why_not_begun, why_not_listed,
 };
 use super::counts::Counts;
 use super::legacy::Asking;
@@ -67,6 +67,8 @@ enum Ending {
     NotOpened(String),
     /// There was none: the conversation did not begin.
     Failed(String),
+    /// There was none: the server does not know the first request of newer versions.
+    Older(String),
 }
 
 /// One server. Shared by the thread of connections, callers, and those who look.
@@ -223,7 +225,11 @@ impl Link {
                 Ending::NotOpened(why) => self.note_failure(why, pause),
                 Ending::Failed(why) => {
                     self.note_failure(why, pause);
-                    era = self.next_era(era);
+                    era = era.next(&self.server.transport);
+                }
+                Ending::Older(why) => {
+                    self.note_failure(why, pause);
+                    era = Era::Handshake;
                 }
             }
             tokio::select! {
@@ -240,17 +246,6 @@ impl Link {
     fn note_failure(&self, why: String, pause: Duration) {
         log::warn!("MCP server {}: {why}; next attempt in {pause:?}", self.name());
         self.enter(State::Failed(why.into()));
-    }
-
-    /// Returns how to begin after a conversation that did not: programs may end at the first request of
-    /// newer versions, while servers over HTTP refuse it.
-    fn next_era(&self, era: Era) -> Era {
-        match (&self.server.transport, era) {
-            (McpTransport::Program { .. }, Era::Newest) => Era::Handshake,
-            (McpTransport::Program { .. }, Era::Handshake) | (McpTransport::Http { .. }, _) => {
-                Era::Newest
-            }
-        }
     }
 
     fn enter(&self, state: State) {
@@ -287,12 +282,13 @@ impl Link {
         let service = match begun {
             Ok(Ok(service)) => service,
             ended => {
-                let why = match &ended {
-                    Ok(Err(error)) => why_not_begun(error),
-                    _ => format!("it did not answer within {limit:?}"),
+                let (why, is_older) = match &ended {
+                    Ok(Err(error)) => (why_not_begun(error), is_of_older(error, era)),
+                    _ => (format!("it did not answer within {limit:?}"), false),
                 };
                 let why = findings.explain(why);
-                return Ending::Failed(self.with_last_words(why, program, END_GRACE).await);
+                let why = self.with_last_words(why, program, END_GRACE).await;
+                return if is_older { Ending::Older(why) } else { Ending::Failed(why) };
             }
         };
         let peer = service.peer().clone();
@@ -318,6 +314,7 @@ impl Link {
                 Ending::Lost(self.with_last_words(why, program, Duration::ZERO).await)
             }
             Ending::NotOpened(why) => Ending::NotOpened(why),
+            Ending::Older(why) => Ending::Older(why),
             Ending::Failed(why) => {
                 let why = findings.explain(why);
                 Ending::Failed(self.with_last_words(why, program, Duration::ZERO).await)

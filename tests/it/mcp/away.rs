@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use serde_json::{Value, json};
+use support::provider::{Asked, Deed, Provider, whole};
 use support::server::{Home, Server};
 use support::{PATIENCE, eventually};
 
@@ -72,6 +73,42 @@ fn servers_that_cannot_be_connected_are_shown_with_the_reason_and_delay_nothing(
         let status = status_when(&server, name, has_failed);
         assert_eq!(status["tools"], json!([]), "{name}");
     }
+}
+
+/// Answers like a server of an older version that has an empty result for what it does not know.
+fn answer_everything(asked: &Asked) -> Vec<Deed> {
+    let Some(method) = asked.body["method"].as_str() else { return whole(405, &[], "") };
+    let id = &asked.body["id"];
+    if id.is_null() {
+        return whole(202, &[], "");
+    }
+    let result = match method {
+        "initialize" => json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
+                                "serverInfo": { "name": "older", "version": "1" } }),
+        "tools/list" => {
+            json!({ "tools": [{ "name": "count", "inputSchema": { "type": "object" } }] })
+        }
+        _ => json!({}),
+    };
+    let answer = json!({ "jsonrpc": "2.0", "id": id, "result": result });
+    whole(200, &[("content-type", "application/json")], &answer.to_string())
+}
+
+#[test]
+fn a_server_over_http_that_answers_what_it_does_not_know_gets_a_handshake() {
+    let older = Provider::choosing(answer_everything);
+    let home = Home::new(&format!(
+        "[mcp.older]\nurl = \"{}\"\nrestart = {{ delay = \"10ms\", max_delay = \"50ms\" }}\n",
+        older.base_url()
+    ));
+    let server = Server::start(home.greenroom(&[]));
+    let status = ready(&server, "older");
+    assert_eq!(
+        (&status["protocol"], &status["tools"]),
+        (&json!("2025-11-25"), &json!(["older.count"]))
+    );
+    let asked: Vec<_> = older.asked().iter().map(|asked| asked.body["method"].clone()).collect();
+    assert_eq!(asked[..2], [json!("server/discover"), json!("initialize")]);
 }
 
 #[test]

