@@ -40,3 +40,5 @@ mod result;
 pub mod settings;
 #[cfg(feature = "mcp")]
 mod tasks;
+#[cfg(feature = "mcp")]
+mod traced;

@@ -151,6 +151,18 @@ fn tools_are_called_directly_by_agents_and_by_steps() {
     assert_eq!(site.call("sum", &json!({ "n": 1 })), Ok(json!({ "sum": 2 })));
     let answer = site.server.post("/agents/clerk/text", &json!({ "input": "the sum, please" }));
     assert!(answer.data()["text"].as_str().unwrap().contains("42"), "{answer:?}");
+    let trace = answer.header("x-trace-id").unwrap();
+    let trace = site.server.get(&format!("/observability/traces/{trace}")).data();
+    let mut spans = trace["spans"].as_array().unwrap().iter();
+    let span = spans.find(|span| span["name"] == "execute_tool own.sum").unwrap();
+    for (name, expected) in [
+        ("gen_ai.tool.name", "own.sum"),
+        ("mcp.method.name", "tools/call"),
+        ("mcp.protocol.version", "2025-11-25"),
+        ("network.transport", "pipe"),
+    ] {
+        assert_eq!(span["attributes"][name], expected, "{span}");
+    }
     let input = json!({ "input": { "n": 2 } });
     let executed = site.server.post("/workflows/adding/execute", &input).data();
     assert_eq!(executed["result"], json!({ "sum": 3 }), "{executed}");

@@ -5,7 +5,7 @@ mod error;
 mod note;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -25,6 +25,7 @@ use crate::domain::trace::Trace;
 use crate::function::ProgressSender;
 use crate::home::Home;
 use crate::ports::model::ToolSpec;
+use crate::ports::store::McpCall;
 
 /// Name of the built-in tool with which an agent asks a person. Agents list it like any other tool;
 /// none can be registered under this name.
@@ -101,6 +102,7 @@ pub struct ToolContext {
     pub(crate) slot: Weak<OwnedSemaphorePermit>,
     /// Fires when the call follows a task.
     pub(crate) follows_task: CancellationToken,
+    pub(crate) reached: Reached,
     pub(crate) home: Home,
 }
 
@@ -109,6 +111,16 @@ pub struct ToolContext {
 #[must_use = "the place is free once this is dropped"]
 pub struct ToolSlot {
     _permit: Option<Arc<OwnedSemaphorePermit>>,
+}
+
+/// Newest request of a call to an MCP server. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Reached(Arc<Mutex<Option<McpCall>>>);
+
+impl Reached {
+    pub(crate) fn take(&self) -> Option<McpCall> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 /// Answers to the questions of a call, in the order in which it asked them.
@@ -162,6 +174,7 @@ impl ToolContext {
             notes: None,
             slot: Weak::new(),
             follows_task: CancellationToken::new(),
+            reached: Reached::default(),
             home: Home::default(),
         }
     }
@@ -184,6 +197,12 @@ impl ToolContext {
     /// second.
     pub fn progress(&self, event: impl Into<Value>) -> bool {
         self.progress.0.as_ref().is_some_and(|send| send(event.into()))
+    }
+
+    /// Says which request to an MCP server the call has made, for the span of a call of an agent. The
+    /// newest one counts.
+    pub fn reached(&self, request: McpCall) {
+        *self.reached.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(request);
     }
 
     /// Notes where the call can continue if this process ends: it is made again then, whatever

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::ToolAsk;
 use crate::agent::generation::tools::{Invocation, ToolReturn, Waiting, checked, invoke};
-use crate::agent::tool::{Answers, NoteRecipient, NoteSender, ToolContext, ToolDefinition};
+use crate::agent::tool::{Answers, NoteRecipient, NoteSender, Reached, ToolContext, ToolDefinition};
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::StepPath;
 use crate::domain::machine::{Callee, DueCall, FunctionCall, Machine, StepResult, ToolQuestion};
@@ -246,6 +246,7 @@ impl ExecutionActor {
             notes: None,
             slot: Weak::new(),
             follows_task: CancellationToken::new(),
+            reached: Reached::default(),
             home: self.shared.home.clone(),
         }
     }
@@ -346,7 +347,7 @@ fn failed(kind: ErrorKind, message: impl Into<String>) -> BodyEnd {
 
 /// Returns the end of a tool call; usage of an agent behind the tool is the step's.
 fn returned(returned: ToolReturn) -> BodyEnd {
-    let ToolReturn { outcome, usage, failure, waits } = returned;
+    let ToolReturn { outcome, usage, failure, waits, mcp: _ } = returned;
     if let Some(Waiting::Input(ask)) = waits.map(|waits| *waits) {
         return BodyEnd::of(StepResult::Asked(Box::new(question_of(ask))));
     }

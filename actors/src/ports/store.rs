@@ -58,7 +58,7 @@ pub use timers::{Timer, TimerChange, TimerKey};
 pub use traces::{
     Root, RootCursor, RootFilter, RootPage, TraceQuery, TraceRecord, TraceRecordBuilder, Traces,
 };
-pub use turn_timing::{AskedWith, Period, TurnError, TurnErrorKind, TurnTiming};
+pub use turn_timing::{AskedWith, McpCall, Period, TurnError, TurnErrorKind, TurnTiming};
 
 /// Number of an execution in the store.
 pub type Row = i64;

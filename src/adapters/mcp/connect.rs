@@ -26,7 +26,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::Notify;
 
 use super::child::{Program, Start};
-use super::events::WatchedClient;
+use super::events::{SessionId, WatchedClient};
 use super::findings::Findings;
 use super::legacy::Asking;
 use super::lines::Lines;
@@ -144,8 +144,14 @@ pub(super) struct Opened {
     pub(super) secrets: Known,
 }
 
-/// Starts the program, or prepares the client. The error has no secrets.
-pub(super) fn open(server: &McpServer, environment: &McpEnvironment) -> Result<Opened, String> {
+/// Starts the program, or prepares the client, which takes down the id of its session. The error has no
+/// secrets.
+pub(super) fn open(
+    server: &McpServer,
+    environment: &McpEnvironment,
+    session: &SessionId,
+) -> Result<Opened, String> {
+    session.set(None);
     let texts: Vec<_> =
         server.transport.texts().map(|(name, text)| (Arc::<str>::from(name), text)).collect();
     let resolved = environment.secrets.resolve(texts.iter().map(|(name, text)| (name, *text)))?;
@@ -162,7 +168,8 @@ pub(super) fn open(server: &McpServer, environment: &McpEnvironment) -> Result<O
                 .max_concurrent_requests(server.concurrency.saturating_add(REQUESTS_BESIDE))
                 .max_sse_event_size(server.message_bytes_max)
                 .max_json_response_size(server.message_bytes_max);
-            let client = WatchedClient::of(client, findings.clone(), server.message_bytes_max);
+            let max = server.message_bytes_max;
+            let client = WatchedClient::of(client, findings.clone(), session.clone(), max);
             (Transport::Http(StreamableHttpClientTransport::with_client(client, config)), None)
         }
         McpTransport::Program { argv, cwd, memory_bytes_max, .. } => {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::future::ready;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::StreamExt as _;
 use http::{HeaderName, HeaderValue};
@@ -18,11 +18,26 @@ use super::findings::{Findings, Shape};
 
 type HttpResult<T> = Result<T, StreamableHttpError<reqwest::Error>>;
 
+/// Id of a session that a server over HTTP has given. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SessionId(Arc<Mutex<Option<Arc<str>>>>);
+
+impl SessionId {
+    pub(super) fn get(&self) -> Option<Arc<str>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set(&self, id: Option<Arc<str>>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = id;
+    }
+}
+
 /// An HTTP client whose streams of events end with a fault, like the output of a program.
 #[derive(Debug, Clone)]
 pub(super) struct WatchedClient {
     client: reqwest::Client,
     findings: Findings,
+    session: SessionId,
     limits: StreamableHttpResponseLimits,
 }
 
@@ -31,12 +46,13 @@ impl WatchedClient {
     pub(super) fn of(
         client: reqwest::Client,
         findings: Findings,
+        session: SessionId,
         message_bytes_max: usize,
     ) -> Self {
         let mut limits = StreamableHttpResponseLimits::default();
         limits.max_sse_event_size = message_bytes_max;
         limits.max_json_response_size = message_bytes_max;
-        Self { client, findings, limits }
+        Self { client, findings, session, limits }
     }
 
     /// Ends a stream at the first message that is a fault.
@@ -92,6 +108,7 @@ impl StreamableHttpClient for WatchedClient {
         custom_headers: HashMap<HeaderName, HeaderValue>,
         limits: StreamableHttpResponseLimits,
     ) -> HttpResult<StreamableHttpPostResponse> {
+        self.session.set(session_id.clone());
         let answer = self
             .client
             .post_message_with_response_limits(
@@ -185,7 +202,7 @@ mod tests {
         });
         let findings = Findings::default();
         let client = crate::http_client::builder().build().unwrap();
-        let client = WatchedClient::of(client, findings.clone(), 1 << 20);
+        let client = WatchedClient::of(client, findings.clone(), SessionId::default(), 1 << 20);
         let stream = client.get_stream(url.into(), None, None, None, HashMap::new()).await.unwrap();
         let count = stream.count().await;
         server.join().unwrap();

@@ -18,6 +18,7 @@ use super::connect::{
     Client, Era, McpEnvironment, Opened, is_of_older, list, open, why_not_begun, why_not_listed,
 };
 use super::counts::Counts;
+use super::events::SessionId;
 use super::legacy::Asking;
 use super::listen::listen;
 use super::names::{Listed, RemoteTool};
@@ -91,6 +92,7 @@ pub(super) struct Link {
     changed: Arc<Notify>,
     /// Counts changes of lists, of all servers.
     changes: watch::Sender<u64>,
+    pub(super) session_id: SessionId,
     /// Number of sessions so far.
     sessions: AtomicU64,
     pub(super) counts: Counts,
@@ -114,6 +116,7 @@ impl Link {
             restart: Notify::new(),
             changed: Arc::default(),
             changes,
+            session_id: SessionId::default(),
             sessions: AtomicU64::new(0),
             counts: Counts::new(),
         }
@@ -258,7 +261,7 @@ impl Link {
 
     /// Connects, and stays connected until the connection ends or has to.
     async fn session(&self, era: Era, stop: &CancellationToken) -> Ending {
-        let opened = match open(&self.server, &self.environment) {
+        let opened = match open(&self.server, &self.environment, &self.session_id) {
             Ok(opened) => opened,
             Err(why) => return Ending::NotOpened(why),
         };

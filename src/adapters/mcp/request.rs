@@ -1,6 +1,7 @@
 //! One request of a call. It is cancelled at the server if its future is dropped.
 
 use greenroom_actors::agent::tool::ToolContext;
+use greenroom_actors::ports::store::McpCall;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotification,
     CancelledNotificationParam, ClientRequest, InputRequiredResult, RequestId, ServerResult,
@@ -10,6 +11,7 @@ use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
 
 use super::link::Link;
+use super::traced;
 
 /// Answer to a call.
 pub(super) enum Reply {
@@ -39,6 +41,10 @@ pub(super) async fn call(
     let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
     let options = PeerRequestOptions::no_options();
     let handle = peer.send_cancellable_request(request, options).await?;
+    let info = peer.peer_info();
+    let version = info.as_deref().map(|info| &info.protocol_version);
+    let traced = traced::of(&link.server.transport, version, &link.session_id, &handle.id);
+    context.reached(traced.clone());
     let listener = link.progress.begin(handle.progress_token.clone());
     let mut guard = Guard { peer: peer.clone(), id: Some(handle.id.clone()) };
     let result = tokio::select! {
@@ -47,6 +53,9 @@ pub(super) async fn call(
         result = handle.await_response() => result,
     };
     guard.id = None;
+    if let Err(ServiceError::McpError(refused)) = &result {
+        context.reached(McpCall { error_code: Some(refused.code.0), ..traced });
+    }
     let result = result?;
     Ok(match result {
         ServerResult::CallToolResult(result) => Reply::Complete(result),

@@ -21,7 +21,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::AgentDefinition;
 use crate::agent::ask::OnCrash;
-use crate::agent::tool::{ASK_USER, Answers, Content, NoteSender, ToolContext, ToolDefinition};
+use crate::agent::tool::{
+    ASK_USER, Answers, Content, NoteSender, Reached, ToolContext, ToolDefinition,
+};
 use crate::domain::failure::AttemptFailure;
 use crate::domain::message::{ToolCall, ToolOutcome};
 use crate::domain::trace::{SpanId, Trace};
@@ -29,6 +31,7 @@ use crate::function::ProgressSender;
 use crate::home::Home;
 use crate::limits::RuntimeLimits;
 use crate::ports::model::{ToolSpec, Usage};
+use crate::ports::store::McpCall;
 use crate::ports::workers::Lane;
 use crate::registry::Registry;
 use crate::requests::Unavailable;
@@ -139,6 +142,8 @@ pub(crate) struct ToolReturn {
     pub(crate) failure: Option<Box<AttemptFailure>>,
     /// Set if the call waits. The outcome is for callers that cannot wait.
     pub(crate) waits: Option<Box<Waiting>>,
+    /// Request to an MCP server.
+    pub(crate) mcp: Option<Box<McpCall>>,
 }
 
 /// Returns the tools of these names without duplicates, then `delegate_task` if there are
@@ -212,14 +217,15 @@ impl Toolset {
         let context = caller.tool_context(tool_call_id.into());
         let lane = Lane::of(&tool.spec.name, context.user_id.as_deref());
         let (deps, tool, depth) = (deps.clone(), Arc::clone(tool), caller.depth + 1);
-        let is_repeated = caller.is_repeated;
+        let (is_repeated, reached) = (caller.is_repeated, context.reached.clone());
         async move {
             let depth_max = deps.tool_limits.value_depth_max;
             match checked(&deps.evaluations, lane, &tool, or_empty_object(input), depth_max).await {
                 Ok(arguments) => {
                     let invocation =
                         Invocation { arguments, context, depth, is_repeated, is_of_step: false };
-                    invoke(deps, tool, invocation).await.for_model()
+                    let returned = invoke(deps, tool, invocation).await.for_model();
+                    ToolReturn { mcp: reached.take().map(Box::new), ..returned }
                 }
                 Err(detail) => ToolReturn::error(format!("invalid arguments: {detail}")),
             }
@@ -319,6 +325,7 @@ impl Caller {
             notes: self.notes.clone(),
             slot: Weak::new(),
             follows_task: CancellationToken::new(),
+            reached: Reached::default(),
             home: Home::default(),
         }
     }
@@ -355,7 +362,7 @@ impl ToolReturn {
 
     /// Returns the result of a call without usage and details.
     pub(crate) fn of(outcome: ToolOutcome) -> Self {
-        Self { outcome, usage: Usage::default(), failure: None, waits: None }
+        Self { outcome, usage: Usage::default(), failure: None, waits: None, mcp: None }
     }
 
     pub(crate) fn waiting(waits: Waiting) -> Self {

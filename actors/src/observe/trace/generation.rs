@@ -198,11 +198,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::domain::message::ToolCall;
+    use crate::domain::message::{ToolCall, ToolResult};
     use crate::domain::trace::{EntityType, TraceOrigin};
     use crate::observe::span::{AttributeValue, SpanPhase};
     use crate::ports::model::{FinishReason, ModelOptions, Served};
-    use crate::ports::store::{AskedWith, Period, TurnTiming};
+    use crate::ports::store::{AskedWith, McpCall, Period, TurnTiming};
 
     fn record(status: GenerationStatus, end: Option<i64>, error: Option<&str>) -> GenerationRecord {
         GenerationRecord {
@@ -285,6 +285,72 @@ mod tests {
         let old = GenerationStep { timing: TurnTiming::default(), ..turn() };
         let whole = ["100 invoke_agent clerk", "-200 invoke_agent clerk"];
         assert_eq!(lines(record(Completed, Some(200), None), vec![old]), whole);
+    }
+
+    #[test]
+    fn calls_of_mcp_servers_have_the_attributes_of_their_requests() {
+        let some = |text: &str| Some(Arc::from(text));
+        let over_http = McpCall {
+            is_http: true,
+            server: some("mcp.example"),
+            port: Some(443),
+            protocol_version: some("2026-07-28"),
+            session_id: some("s1"),
+            request_id: some("7"),
+            error_code: Some(-32602),
+        };
+        let names = [
+            "gen_ai.tool.name",
+            "mcp.method.name",
+            "mcp.protocol.version",
+            "mcp.session.id",
+            "jsonrpc.request.id",
+            "network.transport",
+            "server.address",
+            "server.port",
+            "rpc.response.status_code",
+            "error.type",
+        ];
+        let rows: [(Option<McpCall>, [&str; 10]); 3] = [
+            (None, ["add", "", "", "", "", "", "", "", "", "tool_error"]),
+            (
+                Some(McpCall { request_id: some("7"), ..McpCall::default() }),
+                ["add", "tools/call", "", "", "7", "pipe", "", "", "", "tool_error"],
+            ),
+            (
+                Some(over_http),
+                [
+                    "add",
+                    "tools/call",
+                    "2026-07-28",
+                    "s1",
+                    "7",
+                    "tcp",
+                    "mcp.example",
+                    "443",
+                    "-32602",
+                    "-32602",
+                ],
+            ),
+        ];
+        for (request, expected) in rows {
+            let mut turn = turn();
+            turn.timing.calls[0].end = Some(Timestamp(170));
+            turn.timing.mcp = request.into_iter().map(|request| (0, request)).collect();
+            let ToolCall { tool_call_id, tool_name, input } = turn.tool_calls[0].clone();
+            let outcome = ToolOutcome::Error("no".to_owned());
+            turn.tool_results = vec![ToolResult { tool_call_id, tool_name, input, outcome }];
+            let record = record(GenerationStatus::Working, None, None);
+            let spans = spans_of_entry(&GenerationEntry { record, steps: vec![turn] });
+            let attributes = spans.last().unwrap().span.attributes(false);
+            let of = |name: &str| match attributes.iter().find(|(key, _)| *key == name) {
+                None => String::new(),
+                Some((_, AttributeValue::Text(text))) => text.clone(),
+                Some((_, AttributeValue::Int(number))) => number.to_string(),
+                Some((_, other)) => panic!("{other:?}"),
+            };
+            assert_eq!(names.map(of), expected);
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Timing and origin of a turn, for traces and metrics.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::domain::time::Timestamp;
@@ -23,6 +25,9 @@ pub struct TurnTiming {
     /// Tool calls, by index; empty until they are made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<Period>,
+    /// Calls with results that went to MCP servers, by index.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mcp: Vec<(usize, McpCall)>,
     /// Reading of the conversation, before the first turn of an agent with memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_read: Option<Period>,
@@ -47,6 +52,30 @@ pub struct Period {
     /// `None` while it lasts, or if it was interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Timestamp>,
+}
+
+/// The newest request of a call to an MCP server, for the span of the call.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct McpCall {
+    /// True over HTTP, false over the input and output of a program.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_http: bool,
+    /// Host of the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol_version: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<Arc<str>>,
+    /// Id of the request in its session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<Arc<str>>,
+    /// Code of JSON-RPC with which the server refused the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_code: Option<i32>,
 }
 
 /// Failure of a model's answer.
@@ -145,12 +174,14 @@ mod tests {
         step.timing.chat = Some(Period { start: Timestamp(1), end: Some(Timestamp(2)) });
         step.timing.calls = vec![Period { start: Timestamp(3), end: None }];
         step.timing.served = Some(Box::new(Served::of("small")));
+        let refused = McpCall { error_code: Some(-32602), ..McpCall::default() };
+        step.timing.mcp = vec![(0, refused)];
         for kind in [TurnErrorKind::Stopped, TurnErrorKind::RateLimited] {
             step.timing.error = Some(Box::new(TurnError { kind, message: "no".to_owned() }));
             let stored = serde_json::to_value(&step).unwrap();
             let expected = json!({
                 "chat": { "start": 1, "end": 2 }, "served": { "model": "small" },
-                "calls": [{ "start": 3 }],
+                "calls": [{ "start": 3 }], "mcp": [[0, { "errorCode": -32602 }]],
                 "error": { "kind": kind.as_str(), "message": "no" },
             });
             assert_eq!(stored["course"], expected);

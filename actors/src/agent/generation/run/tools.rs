@@ -86,13 +86,14 @@ impl Run {
             let Some(batch) = batch else { break };
             for (number, returned, at) in batch {
                 let returned = self.within_asks(asks, returned).await?;
-                let ToolReturn { outcome, usage, failure: _, waits } = returned;
+                let ToolReturn { outcome, usage, failure: _, waits, mcp } = returned;
                 if let Some(waits) = waits {
                     asks += waits.asks();
                     waiting.push((number, *waits));
                     continue;
                 }
                 let outcome = self.within_budget(outcome);
+                self.transcript.reached(number, mcp);
                 let result = self.transcript.returned(number, outcome, usage, at);
                 if let Some(result) = &result {
                     log_failure(result);

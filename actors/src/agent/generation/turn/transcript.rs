@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::domain::message::{Part, ToolApproval, ToolCall, ToolOutcome, ToolResult};
 use crate::domain::time::Timestamp;
 use crate::ports::model::{ModelAnswer, Usage};
-use crate::ports::store::{GenerationStep, Period, TurnError, TurnTiming};
+use crate::ports::store::{GenerationStep, McpCall, Period, TurnError, TurnTiming};
 
 /// The turns of a run.
 #[derive(Debug, Default)]
@@ -129,6 +129,17 @@ impl Transcript {
             }
         }
         repetitions
+    }
+
+    /// Adds the request of a call of the last turn to an MCP server; the outcome of the call follows.
+    pub(in crate::agent::generation) fn reached(
+        &mut self,
+        number: usize,
+        request: Option<Box<McpCall>>,
+    ) {
+        if let Some((request, turn)) = request.zip(self.turns.last_mut()) {
+            Arc::make_mut(&mut turn.step).timing.mcp.push((number, *request));
+        }
     }
 
     /// Adds the outcome of a call of the last turn and returns it as a result; `None` if there is

@@ -1,8 +1,8 @@
 //! Attributes of spans of generations.
 //!
 //! Names are those of the GenAI conventions of 2026
-//! (<https://github.com/open-telemetry/semantic-conventions-genai>). These are in development, so
-//! all of their names are in this file, including those for spans of workflows.
+//! (<https://github.com/open-telemetry/semantic-conventions-genai>), with those for MCP. These are in
+//! development, so all of their names are in this file, including those for spans of workflows.
 
 use serde_json::{Value, json};
 
@@ -12,9 +12,17 @@ use crate::domain::usage::Usage;
 use crate::observe::span::{MemoryOperation, Owner, Span, SpanStatus, SpanWork};
 use crate::ports::model::{FinishReason, Served};
 use crate::ports::store::{
-    AskedWith, GenerationRecord, GenerationStatus, GenerationStep, TurnTiming,
+    AskedWith, GenerationRecord, GenerationStatus, GenerationStep, McpCall, TurnTiming,
 };
 
+const JSONRPC_REQUEST_ID: &str = "jsonrpc.request.id";
+const MCP_METHOD_NAME: &str = "mcp.method.name";
+const MCP_PROTOCOL_VERSION: &str = "mcp.protocol.version";
+const MCP_SESSION_ID: &str = "mcp.session.id";
+const NETWORK_TRANSPORT: &str = "network.transport";
+const RPC_STATUS_CODE: &str = "rpc.response.status_code";
+const SERVER_ADDRESS: &str = "server.address";
+const SERVER_PORT: &str = "server.port";
 const AGENT_NAME: &str = "gen_ai.agent.name";
 const CONVERSATION_ID: &str = "gen_ai.conversation.id";
 const INPUT_MESSAGES: &str = "gen_ai.input.messages";
@@ -85,27 +93,29 @@ pub(super) fn describe(span: &Span, content: bool, attributes: &mut Attributes) 
             if content {
                 add_content(record, attributes);
             }
-            kind_of_end(record)
+            kind_of_end(record).into()
         }
         SpanWork::Chat { turn, .. } => {
             describe_chat(turn, content, attributes);
-            turn.timing.error.as_ref().map_or(OTHER_ERROR, |error| error.kind.as_str())
+            turn.timing.error.as_ref().map_or(OTHER_ERROR, |error| error.kind.as_str()).into()
         }
         SpanWork::Tool { call, turn } => {
             describe_call(turn, *call, content, attributes);
-            match turn.result_of(*call) {
-                Some(_) => "tool_error",
-                None => kind_of_end(record),
+            let refused = mcp_call(turn, *call).and_then(|request| request.error_code);
+            match (turn.result_of(*call), refused) {
+                (Some(_), Some(code)) => AttributeValue::Text(code.to_string()),
+                (Some(_), None) => "tool_error".into(),
+                (None, _) => kind_of_end(record).into(),
             }
         }
         SpanWork::Memory { operation } => {
             attributes.push((OPERATION_NAME, memory_name(*operation).into()));
-            OTHER_ERROR
+            OTHER_ERROR.into()
         }
         SpanWork::Workflow { .. } | SpanWork::Step { .. } | SpanWork::Wait { .. } => return,
     };
     if matches!(span.status, SpanStatus::Error(_)) {
-        attributes.push(("error.type", error.into()));
+        attributes.push(("error.type", error));
     }
 }
 
@@ -167,12 +177,12 @@ fn describe_server(served: &Served, attributes: &mut Attributes) {
     let texts = [
         (RESPONSE_ID, response_id.as_deref()),
         (RESPONSE_MODEL, response_model.as_deref()),
-        ("server.address", server.as_deref()),
+        (SERVER_ADDRESS, server.as_deref()),
         ("agent.model.instead_of", instead_of.as_deref()),
     ];
     attributes.extend(texts.into_iter().filter_map(|(name, text)| Some((name, text?.into()))));
     if let Some(port) = port {
-        attributes.push(("server.port", u32::from(*port).into()));
+        attributes.push((SERVER_PORT, u32::from(*port).into()));
     }
     if *failed_attempts > 0 {
         attributes.push(("agent.model.failed_attempts", (*failed_attempts).into()));
@@ -196,6 +206,9 @@ fn describe_call(turn: &GenerationStep, call: usize, content: bool, attributes: 
     attributes.push((TOOL_NAME, tool_name.as_str().into()));
     attributes.push((TOOL_CALL_ID, tool_call_id.as_str().into()));
     attributes.push((TOOL_TYPE, "function".into()));
+    if let Some(request) = mcp_call(turn, call) {
+        describe_mcp(request, attributes);
+    }
     let outcome = turn.result_of(call).map(|result| &result.outcome);
     if let Some(ToolOutcome::Denied(_)) = outcome {
         attributes.push((TOOL_CALL_DENIED, AttributeValue::Bool(true)));
@@ -207,6 +220,30 @@ fn describe_call(turn: &GenerationStep, call: usize, content: bool, attributes: 
     if let Some(ToolOutcome::Output(output)) = outcome {
         attributes.push((TOOL_CALL_RESULT, content_text(output)));
     }
+}
+
+fn mcp_call(turn: &GenerationStep, call: usize) -> Option<&McpCall> {
+    turn.timing.mcp.iter().find(|(number, _)| *number == call).map(|(_, request)| request)
+}
+
+/// Adds what the conventions of MCP want of the span of a tool whose call is a request to a server.
+fn describe_mcp(request: &McpCall, attributes: &mut Attributes) {
+    let McpCall { is_http, server, port, protocol_version, session_id, request_id, error_code } =
+        request;
+    attributes.push((MCP_METHOD_NAME, "tools/call".into()));
+    attributes.push((NETWORK_TRANSPORT, if *is_http { "tcp" } else { "pipe" }.into()));
+    let texts = [
+        (MCP_PROTOCOL_VERSION, protocol_version),
+        (MCP_SESSION_ID, session_id),
+        (JSONRPC_REQUEST_ID, request_id),
+        (SERVER_ADDRESS, server),
+    ];
+    attributes.extend(
+        texts.into_iter().filter_map(|(name, text)| Some((name, (&**text.as_ref()?).into()))),
+    );
+    attributes.extend(port.map(|port| (SERVER_PORT, u32::from(port).into())));
+    let code = error_code.map(|code| AttributeValue::Text(code.to_string()));
+    attributes.extend(code.map(|code| (RPC_STATUS_CODE, code)));
 }
 
 fn count_tokens(usage: Option<&Usage>, attributes: &mut Attributes) {
