@@ -19,6 +19,7 @@ mod names;
 mod openai;
 mod prompt;
 mod provider;
+mod result_files;
 mod retry;
 mod retrying;
 mod schema;
@@ -179,6 +180,11 @@ impl LanguageModel for ProviderModel {
     }
 
     fn is_remote(&self) -> bool {
+        true
+    }
+
+    /// Each format shows what it has a place for.
+    fn reads_content(&self) -> bool {
         true
     }
 

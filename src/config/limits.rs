@@ -117,7 +117,7 @@ section! {
         call_timeout: call_timeout, Takes::Duration;
         /// Time limit of a call of a tool without `timeout`.
         tool_timeout: tool_timeout, Takes::Duration;
-        /// Largest result of a tool, as JSON.
+        /// Largest result of a tool, as JSON. Pictures and files with which it is larger are described.
         tool_result_bytes_max: tool_result_bytes_max, BYTES;
         /// Upper bound for the turns of one generation.
         generation_steps_max: generation_steps_max, Takes::Integer(1..=1000);

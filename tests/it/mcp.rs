@@ -4,6 +4,7 @@
 mod asking;
 mod away;
 mod conformance;
+mod files;
 mod real;
 mod scripted;
 mod tasks;

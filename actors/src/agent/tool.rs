@@ -3,6 +3,7 @@
 mod content;
 mod error;
 mod note;
+mod read;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};

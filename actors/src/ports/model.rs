@@ -211,6 +211,14 @@ pub trait LanguageModel: Send + Sync {
     /// Returns true if calls leave the process; facts before a call must then be durable.
     fn is_remote(&self) -> bool;
 
+    /// Returns true if it reads results of tools that are lists of parts ([`Content`]). Other models get
+    /// their texts, with descriptions of pictures, sounds and files.
+    ///
+    /// [`Content`]: crate::agent::tool::Content
+    fn reads_content(&self) -> bool {
+        false
+    }
+
     /// Returns the model that will answer, as far as known in advance.
     fn expected(&self) -> Served {
         Served::of(self.name())

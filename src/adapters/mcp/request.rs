@@ -41,11 +41,11 @@ pub(super) async fn call(
     let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
     let options = PeerRequestOptions::no_options();
     let handle = peer.send_cancellable_request(request, options).await?;
+    let listener = link.progress.begin(handle.progress_token.clone());
     let info = peer.peer_info();
     let version = info.as_deref().map(|info| &info.protocol_version);
     let traced = traced::of(&link.server.transport, version, &link.session_id, &handle.id);
     context.reached(traced.clone());
-    let listener = link.progress.begin(handle.progress_token.clone());
     let mut guard = Guard { peer: peer.clone(), id: Some(handle.id.clone()) };
     let result = tokio::select! {
         biased;

@@ -1,22 +1,23 @@
 //! Results of calls as values of this server.
 
-use greenroom_actors::agent::tool::ToolError;
+use greenroom_actors::agent::tool::{Content, ToolError};
 use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind, shortened};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Longest text of a failure for models and callers.
 const FAILURE_BYTES_MAX: usize = 4096;
 
-/// Returns the result of a call: the structured content, or else the texts. What is no text is
-/// described.
+/// Returns the result of a call: the structured content, or else its parts if there are pictures, sounds or
+/// files among them, or else its texts.
 pub(super) fn value_of(result: CallToolResult) -> Result<Value, ToolError> {
     let CallToolResult { content, structured_content, is_error, .. } = result;
+    let result = Content::of_blocks(content.iter().map(block));
+    let text = || Content::described(&result).unwrap_or_default();
     if is_error == Some(true) {
-        let text = joined(&content);
         let text = match structured_content {
-            Some(content) if text.is_empty() => content.to_string(),
-            _ => text,
+            Some(structured) if content.is_empty() => structured.to_string(),
+            _ => text(),
         };
         let text = match text.as_str() {
             "" => "the tool failed without a reason",
@@ -24,42 +25,60 @@ pub(super) fn value_of(result: CallToolResult) -> Result<Value, ToolError> {
         };
         return Err(ToolError::Failed(AttemptFailure::new(ErrorKind::Tool, text)));
     }
-    Ok(structured_content.unwrap_or_else(|| Value::from(joined(&content))))
+    Ok(match structured_content {
+        Some(structured) => structured,
+        None if content.iter().any(has_data) => result,
+        None => Value::from(text()),
+    })
 }
 
-fn joined(content: &[ContentBlock]) -> String {
-    content.iter().map(text_of).collect::<Vec<_>>().join("\n")
-}
-
-fn text_of(block: &ContentBlock) -> String {
+/// Returns true for what texts cannot say.
+fn has_data(block: &ContentBlock) -> bool {
     match block {
-        ContentBlock::Text(text) => text.text.clone(),
-        ContentBlock::Image(image) => described("image", &image.mime_type, &image.data),
-        ContentBlock::Audio(audio) => described("audio", &audio.mime_type, &audio.data),
-        ContentBlock::ResourceLink(link) => format!("[resource {}: {}]", link.name, link.uri),
-        ContentBlock::Resource(resource) => match &resource.resource {
-            ResourceContents::TextResourceContents { text, .. } => text.clone(),
-            ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
-                let kind = mime_type.as_deref().unwrap_or("application/octet-stream");
-                described(&format!("resource {uri}"), kind, blob)
-            }
-            _ => "[resource of an unknown kind]".to_owned(),
-        },
-        _ => "[content of an unknown kind]".to_owned(),
+        ContentBlock::Image(_) | ContentBlock::Audio(_) => true,
+        ContentBlock::Resource(resource) => {
+            matches!(resource.resource, ResourceContents::BlobResourceContents { .. })
+        }
+        _ => false,
     }
 }
 
-/// Describes data in base64.
-fn described(what: &str, kind: &str, data: &str) -> String {
-    let bytes =
-        data.trim_end_matches('=').len() / 4 * 3 + data.trim_end_matches('=').len() % 4 * 3 / 4;
-    format!("[{what}: {kind}, {bytes} bytes]")
+/// Returns a block with the members that are passed on.
+fn block(block: &ContentBlock) -> Value {
+    match block {
+        ContentBlock::Text(text) => json!({ "type": "text", "text": text.text }),
+        ContentBlock::Image(image) => {
+            json!({ "type": "image", "data": image.data, "mimeType": image.mime_type })
+        }
+        ContentBlock::Audio(audio) => {
+            json!({ "type": "audio", "data": audio.data, "mimeType": audio.mime_type })
+        }
+        ContentBlock::ResourceLink(link) => {
+            json!({ "type": "resource_link", "uri": link.uri, "name": link.name })
+        }
+        ContentBlock::Resource(resource) => match &resource.resource {
+            ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
+                of_resource(uri, mime_type.as_deref(), "text", text)
+            }
+            ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+                of_resource(uri, mime_type.as_deref(), "blob", blob)
+            }
+            _ => json!({ "type": "text", "text": "[resource of an unknown kind]" }),
+        },
+        _ => json!({ "type": "text", "text": "[content of an unknown kind]" }),
+    }
+}
+
+fn of_resource(uri: &str, mime_type: Option<&str>, key: &str, content: &str) -> Value {
+    let mut resource = json!({ "uri": uri, key: content });
+    if let Some(mime_type) = mime_type {
+        resource["mimeType"] = Value::from(mime_type);
+    }
+    json!({ "type": "resource", "resource": resource })
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn value(result: Value) -> Result<Value, String> {
@@ -81,31 +100,36 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_described() {
-        for (block, expected) in [
-            (
-                json!({ "type": "image", "data": "YWJjZA==", "mimeType": "image/png" }),
-                "[image: image/png, 4 bytes]",
-            ),
-            (
-                json!({ "type": "audio", "data": "YWJj", "mimeType": "audio/wav" }),
-                "[audio: audio/wav, 3 bytes]",
-            ),
-            (
-                json!({ "type": "resource_link", "uri": "file:///a", "name": "a" }),
-                "[resource a: file:///a]",
-            ),
-            (
-                json!({ "type": "resource", "resource": { "uri": "file:///a", "text": "words" } }),
-                "words",
-            ),
-            (
-                json!({ "type": "resource", "resource": { "uri": "file:///a", "blob": "YQ==" } }),
-                "[resource file:///a: application/octet-stream, 1 bytes]",
-            ),
+    fn pictures_sounds_and_files_make_a_result_of_parts() {
+        let image = json!({ "type": "image", "data": "YWJjZA==", "mimeType": "image/png" });
+        let audio = json!({ "type": "audio", "data": "YWJj", "mimeType": "audio/wav" });
+        let link = json!({ "type": "resource_link", "uri": "file:///a", "name": "a" });
+        let words =
+            json!({ "type": "resource", "resource": { "uri": "file:///a", "text": "words" } });
+        let file =
+            json!({ "type": "resource", "resource": { "uri": "file:///a", "blob": "YQ==" } });
+        let text = json!({ "type": "text", "text": "see" });
+        let whole = |blocks: &[&Value]| json!({ "type": "content", "content": blocks });
+        let mut annotated = image.clone();
+        annotated["annotations"] = json!({ "audience": ["user"] });
+        annotated["_meta"] = json!({ "a": 1 });
+        for (blocks, expected) in [
+            (vec![&text, &image], whole(&[&text, &image])),
+            (vec![&annotated], whole(&[&image])),
+            (vec![&audio, &words], whole(&[&audio, &words])),
+            (vec![&file], whole(&[&file])),
+            (vec![&text, &words, &link], json!("see\nwords\n[resource a: file:///a]")),
         ] {
-            assert_eq!(value(json!({ "content": [block] })), Ok(json!(expected)));
+            let said = value(json!({ "content": blocks })).unwrap();
+            assert_eq!(said, expected);
+            assert_eq!(Content::blocks(&said).is_some(), expected.is_object());
         }
+        let structured = json!({ "content": [image], "structuredContent": { "n": 1 } });
+        assert_eq!(value(structured), Ok(json!({ "n": 1 })));
+        let failed = value(json!({ "content": [image, file], "isError": true }));
+        let expected = "[image: image/png, 4 bytes]\n\
+                        [resource file:///a: application/octet-stream, 1 bytes]";
+        assert_eq!(failed, Err(expected.to_owned()));
     }
 
     #[test]

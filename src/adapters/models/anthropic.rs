@@ -4,6 +4,7 @@
 
 mod reader;
 
+use greenroom_actors::agent::tool::Content;
 use greenroom_actors::domain::message::{FileSource, Part, Role, ToolOutcome};
 use greenroom_actors::ports::model::{Message, ModelError, ToolChoice};
 use serde_json::{Map, Value, json};
@@ -13,6 +14,7 @@ pub(super) use self::reader::AnthropicReader;
 use super::fields::{add_turn, set};
 use super::files::{refused_file, with_base64};
 use super::prompt::{Object, Prompt};
+use super::result_files::ResultFile;
 use super::schema::parameters;
 
 /// Version of the format, sent with each request.
@@ -154,11 +156,8 @@ fn results(message: &Message) -> Vec<Value> {
         Part::ToolResult(result) => {
             let id = fitting_id(&result.tool_call_id);
             Some(match &result.outcome {
-                ToolOutcome::Output(Value::String(text)) => {
-                    json!({ "type": "tool_result", "tool_use_id": id, "content": text })
-                }
                 ToolOutcome::Output(output) => {
-                    let content = output.to_string();
+                    let content = shown(output);
                     json!({ "type": "tool_result", "tool_use_id": id, "content": content })
                 }
                 ToolOutcome::Error(error) | ToolOutcome::Denied(error) => {
@@ -170,6 +169,36 @@ fn results(message: &Message) -> Vec<Value> {
         _ => None,
     });
     results.collect()
+}
+
+/// Returns a result as text, or as blocks if there are pictures or documents in it.
+fn shown(output: &Value) -> Value {
+    let Some(blocks) = Content::blocks(output) else {
+        return match output {
+            Value::String(text) => Value::from(text.as_str()),
+            output => Value::from(output.to_string()),
+        };
+    };
+    let content = blocks
+        .iter()
+        .filter_map(|block| result_file(block).or_else(|| text_block(&Content::describe(block))));
+    let content: Vec<Value> = content.collect();
+    match content.iter().all(|block| block["type"] == "text") {
+        true => Value::from(Content::described(output).unwrap_or_default()),
+        false => Value::Array(content),
+    }
+}
+
+/// Returns a file of a result, if the format takes it.
+fn result_file(block: &Value) -> Option<Value> {
+    let ResultFile { media_type, data } = ResultFile::of(block)?;
+    let kind = match media_type {
+        "application/pdf" => "document",
+        picture if picture.starts_with("image/") => "image",
+        _ => return None,
+    };
+    let source = json!({ "type": "base64", "media_type": media_type, "data": data });
+    Some(json!({ "type": kind, "source": source }))
 }
 
 /// Replaces characters that the format refuses; ids of other providers may have them.

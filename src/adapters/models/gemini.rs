@@ -2,6 +2,7 @@
 
 mod reader;
 
+use greenroom_actors::agent::tool::Content;
 use greenroom_actors::domain::message::{FileSource, Part, Role, ToolOutcome};
 use greenroom_actors::ports::model::Message;
 use greenroom_actors::ports::model::{ModelError, ToolChoice};
@@ -12,6 +13,7 @@ pub(super) use self::reader::GeminiReader;
 use super::fields::{add_turn, set};
 use super::files::with_base64;
 use super::prompt::{Object, Prompt};
+use super::result_files::ResultFile;
 use super::schema::parameters;
 
 /// Provider name in the state that is sent back with later turns.
@@ -145,17 +147,41 @@ fn model_parts(prompt: &Prompt<'_>, message: &Message) -> Vec<Value> {
     parts
 }
 
+/// Returns results, and after them the files in them, for which the format of a result has no place that
+/// all models know.
 fn results(prompt: &Prompt<'_>, message: &Message) -> Vec<Value> {
+    let mut files = Vec::new();
     let results = message.parts.iter().filter_map(|part| match part {
         Part::ToolResult(result) => {
             let name = prompt.names.wire(&result.tool_name);
             let response = match &result.outcome {
-                ToolOutcome::Output(output) => json!({ "output": output }),
+                ToolOutcome::Output(output) => match Content::blocks(output) {
+                    Some(blocks) => {
+                        let taken: Vec<_> = blocks.iter().filter_map(result_file).collect();
+                        if !taken.is_empty() {
+                            files
+                                .push(json!({ "text": format!("Files in the result of {name}:") }));
+                            files.extend(taken);
+                        }
+                        json!({ "output": Content::described(output) })
+                    }
+                    None => json!({ "output": output }),
+                },
                 ToolOutcome::Error(error) | ToolOutcome::Denied(error) => json!({ "error": error }),
             };
             Some(json!({ "functionResponse": { "name": name, "response": response } }))
         }
         _ => None,
     });
-    results.collect()
+    let mut parts: Vec<_> = results.collect();
+    parts.append(&mut files);
+    parts
+}
+
+/// Returns a file of a result, if models take it.
+fn result_file(block: &Value) -> Option<Value> {
+    let ResultFile { media_type, data } = ResultFile::of(block)?;
+    // the one type of pictures that they do not take
+    (media_type != "image/gif")
+        .then(|| json!({ "inlineData": { "mimeType": media_type, "data": data } }))
 }

@@ -2,6 +2,7 @@
 
 mod reader;
 
+use greenroom_actors::agent::tool::Content;
 use greenroom_actors::domain::message::{FileSource, Part, Role, ToolOutcome};
 use greenroom_actors::ports::model::{Message, ModelError, ToolChoice};
 use serde_json::{Map, Value, json};
@@ -93,11 +94,13 @@ fn push_message(
     Ok(())
 }
 
-/// Formats a result as text; the format has no flag for errors.
+/// Formats a result as text; the format has no flag for errors, and no place for files in results.
 fn shown(outcome: &ToolOutcome) -> String {
     match outcome {
         ToolOutcome::Output(Value::String(text)) => text.clone(),
-        ToolOutcome::Output(output) => output.to_string(),
+        ToolOutcome::Output(output) => {
+            Content::described(output).unwrap_or_else(|| output.to_string())
+        }
         ToolOutcome::Error(message) | ToolOutcome::Denied(message) => {
             json!({ "error": message }).to_string()
         }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::format::Format;
 use super::names::ToolNames;
 use super::provider::Objects;
+use super::result_files::within_limits;
 use super::schema::{instruction, is_of_object};
 use super::{Omitted, ProviderConfig};
 
@@ -47,6 +48,7 @@ impl<'a> Prompt<'a> {
         let ModelRequest { messages, tools, tool_choice, schema, options, trace: _ } = request;
         let mut messages = settled(messages);
         if config.provider.format != Format::OpenAi {
+            within_limits(&mut messages);
             begin_with_user(&mut messages);
         }
         let options = without(options, &config.omit);

@@ -11,6 +11,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
+use greenroom_actors::agent::tool::Content;
 use greenroom_actors::ports::model::{
     LanguageModel, ModelAnswer, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Served,
 };
@@ -160,6 +161,11 @@ impl LanguageModel for RetryingModel {
         self.inner.is_remote() || self.fallback.iter().any(|model| model.is_remote())
     }
 
+    /// Each model gets what it reads.
+    fn reads_content(&self) -> bool {
+        true
+    }
+
     fn expected(&self) -> Served {
         self.inner.expected()
     }
@@ -172,7 +178,7 @@ impl LanguageModel for RetryingModel {
         let total = self.total;
         async move {
             let attempt = |inner: Arc<dyn LanguageModel>, deadline: Option<Instant>| {
-                let answer = inner.generate(request.clone());
+                let answer = inner.generate(Content::read_by(&*inner, request.clone()));
                 async move {
                     let Some(deadline) = deadline else { return answer.await };
                     let in_time = timeout_at(deadline, answer).await;
@@ -191,7 +197,7 @@ impl LanguageModel for RetryingModel {
         let total = self.total;
         async move {
             let attempt = |inner: Arc<dyn LanguageModel>, deadline: Option<Instant>| {
-                let events = inner.stream(request.clone());
+                let events = inner.stream(Content::read_by(&*inner, request.clone()));
                 let events = match deadline {
                     Some(deadline) => until(events, inner, deadline, total),
                     None => events,

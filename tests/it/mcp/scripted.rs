@@ -159,6 +159,7 @@ impl Scripted {
             tool("vote", &json!({})),
             tool("sign", &json!({})),
             tool("report", &json!({})),
+            tool("picture", &json!({ "readOnlyHint": true })),
             tool("echo", &json!({})),
             tool("not a name", &json!({})),
             tool(&"long".repeat(20), &json!({})),
@@ -188,6 +189,17 @@ impl Scripted {
                 let mut result = text("not this");
                 result["structuredContent"] = json!({ "sum": sum });
                 answer(id, &result);
+            }
+            // a picture that a model takes, and one that is larger than results may be
+            "picture" => {
+                let bytes = params["arguments"]["n"].as_u64().unwrap_or(1);
+                let bytes = usize::try_from(bytes).unwrap();
+                let picture = format!("iVBORw0KGgou{}", "AAAA".repeat(bytes / 3));
+                let content = json!([
+                    { "type": "text", "text": "look" },
+                    { "type": "image", "mimeType": "image/png", "data": picture },
+                ]);
+                answer(id, &json!({ "content": content }));
             }
             "fail" => {
                 let mut result = text("the printer burns");

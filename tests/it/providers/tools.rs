@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use greenroom_actors::agent::tool::Content;
 use greenroom_actors::domain::message::{ToolOutcome, ToolResult};
 use greenroom_actors::ports::model::{Message, ModelRequest, Part, Role, ToolCall, ToolSpec};
 use serde_json::{Value, json};
@@ -93,6 +94,49 @@ async fn anthropic_receives_tools_and_results() {
     ]);
     assert_eq!(body["messages"][2], json!({ "role": "user", "content": results }));
     assert_eq!(body["tools"][0]["name"], "files_read");
+}
+
+/// A result with a picture that the providers take, one that is none, and texts.
+fn picture() -> (ModelRequest, String) {
+    let mut request = conversation();
+    let png = b"\x89PNG\r\n\x1a\n.";
+    let parts = [
+        Content::text("look"),
+        Content::image("image/x-odd", png),
+        Content::image("image/png", b"no picture"),
+    ];
+    let outcome = ToolOutcome::Output(Content::result(parts));
+    let messages = Arc::make_mut(&mut request.messages);
+    let results = &mut messages.last_mut().unwrap().parts;
+    results[0] = result("a#1", outcome);
+    (request, "iVBORw0KGgou".to_owned())
+}
+
+#[tokio::test]
+async fn pictures_in_results_reach_models_that_take_them() {
+    let none = "[image: image/png, 10 bytes]";
+    let (request, data) = picture();
+    let body = seen("anthropic", request).await.body;
+    let source = json!({ "type": "base64", "media_type": "image/png", "data": data });
+    let expected = json!([
+        { "type": "text", "text": "look" },
+        { "type": "image", "source": source },
+        { "type": "text", "text": none },
+    ]);
+    assert_eq!(body["messages"][2]["content"][0]["content"], expected);
+    let (request, data) = picture();
+    let body = seen("gemini", request).await.body;
+    let described = format!("look\n[image: image/x-odd, 9 bytes]\n{none}");
+    let parts = &body["contents"][2]["parts"];
+    assert_eq!(parts[0]["functionResponse"]["response"], json!({ "output": described }));
+    assert_eq!(parts[1]["functionResponse"]["response"], json!({ "error": "gone" }));
+    let files = [
+        json!({ "text": "Files in the result of files_read:" }),
+        json!({ "inlineData": { "mimeType": "image/png", "data": data } }),
+    ];
+    assert_eq!(parts.as_array().unwrap()[2..], files);
+    let body = seen("openai", picture().0).await.body;
+    assert_eq!(body["messages"][3]["content"], described);
 }
 
 #[tokio::test]

@@ -21,9 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::AgentDefinition;
 use crate::agent::ask::OnCrash;
-use crate::agent::tool::{
-    ASK_USER, Answers, Content, NoteSender, Reached, ToolContext, ToolDefinition,
-};
+use crate::agent::tool::{ASK_USER, Answers, NoteSender, Reached, ToolContext, ToolDefinition};
 use crate::domain::failure::AttemptFailure;
 use crate::domain::message::{ToolCall, ToolOutcome};
 use crate::domain::trace::{SpanId, Trace};
@@ -39,7 +37,7 @@ use crate::requests::Unavailable;
 use super::GenerationDeps;
 
 pub(crate) use agent::{child_of, usage_of};
-pub(super) use call::bytes_within;
+pub(super) use call::fitting;
 pub(crate) use call::{Invocation, check_shape, checked, invoke};
 pub(crate) use gate::{ApprovalAsk, Waiting, approval_of};
 #[cfg(test)]
@@ -224,7 +222,7 @@ impl Toolset {
                 Ok(arguments) => {
                     let invocation =
                         Invocation { arguments, context, depth, is_repeated, is_of_step: false };
-                    let returned = invoke(deps, tool, invocation).await.for_model();
+                    let returned = invoke(deps, tool, invocation).await;
                     ToolReturn { mcp: reached.take().map(Box::new), ..returned }
                 }
                 Err(detail) => ToolReturn::error(format!("invalid arguments: {detail}")),
@@ -348,16 +346,6 @@ impl ToolReturn {
     fn error(message: impl Into<String>) -> Self {
         let message = shortened(message.into(), MESSAGE_CHARS_MAX);
         Self::of(ToolOutcome::Error(message))
-    }
-
-    /// Returns the result as models read it.
-    fn for_model(self) -> Self {
-        match self.outcome {
-            ToolOutcome::Output(output) => {
-                Self { outcome: ToolOutcome::Output(Content::for_model(output)), ..self }
-            }
-            ToolOutcome::Error(_) | ToolOutcome::Denied(_) => self,
-        }
     }
 
     /// Returns the result of a call without usage and details.

@@ -11,9 +11,14 @@ const CONTENT: &str = "content";
 /// Type of data of which none is known.
 const ANY_DATA: &str = "application/octet-stream";
 
-/// A part of the result of a tool. Clients of MCP get it as it is; models that called the tool read
-/// texts, and a description of the rest; steps and direct callers get it as JSON:
-/// `{"type": "content", "content": [...]}`, with the blocks of MCP.
+/// A part of the result of a tool. Clients of MCP get it as it is; steps and direct callers get it as
+/// JSON: `{"type": "content", "content": [...]}`, with the blocks of MCP. Models that called the tool read
+/// texts and a description of the rest, unless they take the rest as well
+/// ([`LanguageModel::reads_content`]).
+///
+/// A result that is larger than results may be is replaced by its texts and descriptions.
+///
+/// [`LanguageModel::reads_content`]: crate::ports::model::LanguageModel::reads_content
 ///
 /// ```
 /// use greenroom_actors::agent::tool::Content;
@@ -77,8 +82,12 @@ impl Content {
 
     /// Returns the result that consists of these parts.
     pub fn result(parts: impl IntoIterator<Item = Self>) -> Value {
-        let blocks: Vec<_> = parts.into_iter().map(|Self(block)| block).collect();
-        json!({ "type": CONTENT, "content": blocks })
+        Self::of_blocks(parts.into_iter().map(|Self(block)| block))
+    }
+
+    /// Returns the result that consists of these blocks of MCP.
+    pub fn of_blocks(blocks: impl IntoIterator<Item = Value>) -> Value {
+        json!({ "type": CONTENT, "content": blocks.into_iter().collect::<Vec<_>>() })
     }
 
     /// Returns the blocks of a result that is a list of parts; `None` for any other JSON.
@@ -89,13 +98,31 @@ impl Content {
         blocks.iter().all(is_block).then_some(blocks.as_slice())
     }
 
-    /// Returns the result as a text that models read.
-    pub(crate) fn for_model(result: Value) -> Value {
-        match Self::blocks(&result) {
-            Some(blocks) => {
-                Value::from(blocks.iter().map(described).collect::<Vec<_>>().join("\n"))
+    /// Returns the texts of a result that is a list of parts, with descriptions of the rest
+    /// (`[image: image/png, 3821 bytes]`); `None` for any other JSON.
+    pub fn described(result: &Value) -> Option<String> {
+        let blocks = Self::blocks(result)?;
+        Some(blocks.iter().map(Self::describe).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Returns the text of a block, or a description of it.
+    pub fn describe(block: &Value) -> String {
+        let text = |of: &Value, key: &str| of[key].as_str().unwrap_or_default().to_owned();
+        match block["type"].as_str() {
+            Some(kind @ ("image" | "audio")) => {
+                let bytes = bytes_of(&text(block, "data"));
+                format!("[{kind}: {}, {bytes} bytes]", text(block, "mimeType"))
             }
-            None => result,
+            Some("resource_link") => {
+                format!("[resource {}: {}]", text(block, "name"), text(block, "uri"))
+            }
+            Some("resource") => {
+                let resource = &block["resource"];
+                let Some(blob) = resource["blob"].as_str() else { return text(resource, "text") };
+                let kind = resource["mimeType"].as_str().unwrap_or(ANY_DATA);
+                format!("[resource {}: {kind}, {} bytes]", text(resource, "uri"), bytes_of(blob))
+            }
+            Some(_) | None => text(block, "text"),
         }
     }
 }
@@ -112,26 +139,6 @@ fn is_block(block: &Value) -> bool {
         }
         Some("resource_link") => has(block, &["uri", "name"]),
         Some(_) | None => false,
-    }
-}
-
-fn described(block: &Value) -> String {
-    let text = |of: &Value, key: &str| of[key].as_str().unwrap_or_default().to_owned();
-    match block["type"].as_str() {
-        Some(kind @ ("image" | "audio")) => {
-            let bytes = bytes_of(&text(block, "data"));
-            format!("[{kind}: {}, {bytes} bytes]", text(block, "mimeType"))
-        }
-        Some("resource_link") => {
-            format!("[resource {}: {}]", text(block, "name"), text(block, "uri"))
-        }
-        Some("resource") => {
-            let resource = &block["resource"];
-            let Some(blob) = resource["blob"].as_str() else { return text(resource, "text") };
-            let kind = resource["mimeType"].as_str().unwrap_or(ANY_DATA);
-            format!("[resource {}: {kind}, {} bytes]", text(resource, "uri"), bytes_of(blob))
-        }
-        Some(_) | None => text(block, "text"),
     }
 }
 
@@ -179,9 +186,9 @@ mod tests {
         for (part, block, text) in rows {
             let result = Content::result([part.clone(), Content::text("z")]);
             assert_eq!(Content::blocks(&result).unwrap()[0], block);
-            assert_eq!(Content::for_model(result), json!(format!("{text}\nz")));
+            assert_eq!(Content::described(&result), Some(format!("{text}\nz")));
         }
-        assert_eq!(Content::for_model(Content::result([])), json!(""));
+        assert_eq!(Content::described(&Content::result([])).as_deref(), Some(""));
     }
 
     #[test]
@@ -202,7 +209,7 @@ mod tests {
             json!({ "type": "content", "content": [{ "type": "video" }] }),
         ] {
             assert_eq!(Content::blocks(&other), None, "{other}");
-            assert_eq!(Content::for_model(other.clone()), other);
+            assert_eq!(Content::described(&other), None, "{other}");
         }
     }
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::agent::generation::GenerateError;
 use crate::agent::generation::object::{Unfit, read_object};
+use crate::agent::tool::Content;
 use crate::domain::effort::{Budget, within};
 use crate::domain::schema::Schema;
 use crate::observe::trace::generation::chat_span;
@@ -30,6 +31,7 @@ impl Run {
         &mut self,
         mut request: ModelRequest,
     ) -> Result<ModelAnswer, GenerateError> {
+        request = Content::read_by(&*self.model, request);
         if self.model.is_remote() {
             let trace = &self.record.trace;
             request.trace = Some(trace.below(chat_span(trace, &self.id, self.transcript.len())));

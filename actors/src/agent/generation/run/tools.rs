@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use crate::agent::generation::GenerateError;
 use crate::agent::generation::continuation::CallState;
-use crate::agent::generation::tools::{Caller, ToolReturn, Toolset, Waiting, bytes_within};
+use crate::agent::generation::tools::{Caller, ToolReturn, Toolset, Waiting, fitting};
 use crate::agent::generation::turn::{Planned, Turns};
 use crate::agent::tool::{Note, NoteRecipient, NoteSender};
 use crate::domain::message::{ToolCall, ToolOutcome, ToolResult};
@@ -170,11 +170,11 @@ impl Run {
     /// Replaces a result by an error if the results of the run become too large: all of them stay
     /// in memory, in the prompt and in the history.
     fn within_budget(&mut self, outcome: ToolOutcome) -> ToolOutcome {
-        let ToolOutcome::Output(output) = &outcome else { return outcome };
-        match bytes_within(output, self.results_left) {
-            Some(bytes) => {
+        let ToolOutcome::Output(output) = outcome else { return outcome };
+        match fitting(output, self.results_left) {
+            Some((output, bytes)) => {
                 self.results_left -= bytes;
-                outcome
+                ToolOutcome::Output(output)
             }
             None => {
                 let bytes_max = self.deps.bytes_max;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 use tokio::time::Instant;
 
-use crate::agent::tool::{ToolBody, ToolContext, ToolDefinition, ToolError};
+use crate::agent::tool::{Content, ToolBody, ToolContext, ToolDefinition, ToolError};
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::message::ToolOutcome;
 use crate::domain::nesting::{check_depth, depth_exceeded_at};
@@ -209,23 +209,39 @@ async fn returned(
     }
 }
 
-/// Replaces a result that is too large or too deep by an error.
+/// Replaces a result that is too large or too deep by an error. Parts that are too large are described.
 fn within(returned: ToolReturn, bytes_max: usize, depth_max: usize) -> ToolReturn {
-    let ToolOutcome::Output(output) = &returned.outcome else { return returned };
-    let refused = match check_depth(output, depth_max) {
+    let ToolOutcome::Output(output) = returned.outcome else { return returned };
+    let refused = match check_depth(&output, depth_max) {
         Err(too_deep) => format!("the result is {too_deep}"),
-        Ok(()) if bytes_within(output, bytes_max).is_none() => {
-            format!("the result is larger than {bytes_max} bytes")
-        }
-        Ok(()) => return returned,
+        Ok(()) => match fitting(output, bytes_max) {
+            Some((output, _)) => {
+                return ToolReturn { outcome: ToolOutcome::Output(output), ..returned };
+            }
+            None => format!("the result is larger than {bytes_max} bytes"),
+        },
     };
     let failure = AttemptFailure::new(ErrorKind::Limit, refused);
     ToolReturn { usage: returned.usage, ..ToolReturn::failure(failure) }
 }
 
+/// Returns a result with its size as JSON, or of a list of parts their description if that alone is
+/// within `bytes_max`; `None` if nothing is.
+pub(in crate::agent::generation) fn fitting(
+    output: Value,
+    bytes_max: usize,
+) -> Option<(Value, usize)> {
+    if let Some(bytes) = bytes_within(&output, bytes_max) {
+        return Some((output, bytes));
+    }
+    let described = Value::from(Content::described(&output)?);
+    let bytes = bytes_within(&described, bytes_max)?;
+    Some((described, bytes))
+}
+
 /// Returns the size of a value as JSON, or `None` above `bytes_max`. Writes nothing, and stops at
 /// the limit.
-pub(in crate::agent::generation) fn bytes_within(value: &Value, bytes_max: usize) -> Option<usize> {
+pub(super) fn bytes_within(value: &Value, bytes_max: usize) -> Option<usize> {
     let mut room = Room { bytes_left: bytes_max };
     serde_json::to_writer(&mut room, value).ok()?;
     Some(bytes_max - room.bytes_left)
@@ -260,6 +276,23 @@ mod tests {
             let bytes = value.to_string().len();
             assert_eq!(bytes_within(&value, bytes), Some(bytes), "{value}");
             assert_eq!(bytes_within(&value, bytes - 1), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn parts_that_do_not_fit_are_described() {
+        let picture = Content::result([Content::text("a"), Content::image("image/png", [0; 300])]);
+        let text = json!("a\n[image: image/png, 300 bytes]");
+        let (whole, short) = (picture.to_string().len(), text.to_string().len());
+        for (output, bytes_max, expected) in [
+            (picture.clone(), whole, Some((picture.clone(), whole))),
+            (picture.clone(), whole - 1, Some((text.clone(), short))),
+            (picture.clone(), short, Some((text, short))),
+            (picture, short - 1, None),
+            (json!("abc"), 5, Some((json!("abc"), 5))),
+            (json!("abc"), 4, None),
+        ] {
+            assert_eq!(fitting(output, bytes_max), expected, "{bytes_max}");
         }
     }
 }
