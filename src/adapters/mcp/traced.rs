@@ -1,4 +1,4 @@
-//! What traces show of the request of a call.
+//! Description of the request of a call for traces.
 
 use std::sync::Arc;
 

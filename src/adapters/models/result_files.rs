@@ -20,7 +20,7 @@ const FILE_BYTES_MAX: usize = 5_000_000;
 /// A file in the result of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ResultFile<'a> {
-    /// What its bytes are, whatever the tool says.
+    /// Type that its bytes show, whatever the tool says.
     pub(super) media_type: &'static str,
     /// In base64.
     pub(super) data: &'a str,

@@ -92,6 +92,16 @@ fn given(message: &Value) -> Value {
     }
 }
 
+/// A text and a picture, with `n` bytes beside its first ones.
+fn picture(arguments: &Value) -> Value {
+    let bytes = usize::try_from(arguments["n"].as_u64().unwrap_or_default()).unwrap();
+    let data = format!("iVBORw0KGgou{}", "AAAA".repeat(bytes / 3));
+    json!({ "content": [
+        { "type": "text", "text": "look" },
+        { "type": "image", "mimeType": "image/png", "data": data },
+    ] })
+}
+
 fn tool(name: &str, hints: &Value) -> Value {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
     json!({ "name": name, "description": format!("Does {name}"), "inputSchema": schema,
@@ -190,17 +200,7 @@ impl Scripted {
                 result["structuredContent"] = json!({ "sum": sum });
                 answer(id, &result);
             }
-            // a picture that a model takes, and one that is larger than results may be
-            "picture" => {
-                let bytes = params["arguments"]["n"].as_u64().unwrap_or(1);
-                let bytes = usize::try_from(bytes).unwrap();
-                let picture = format!("iVBORw0KGgou{}", "AAAA".repeat(bytes / 3));
-                let content = json!([
-                    { "type": "text", "text": "look" },
-                    { "type": "image", "mimeType": "image/png", "data": picture },
-                ]);
-                answer(id, &json!({ "content": content }));
-            }
+            "picture" => answer(id, &picture(&params["arguments"])),
             "fail" => {
                 let mut result = text("the printer burns");
                 result["isError"] = json!(true);
