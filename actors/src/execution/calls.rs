@@ -13,7 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::ToolAsk;
 use crate::agent::generation::tools::{Invocation, ToolReturn, Waiting, checked, invoke};
-use crate::agent::tool::{Answers, NoteRecipient, NoteSender, Reached, ToolContext, ToolDefinition};
+use crate::agent::tool::{
+    Answers, NoteRecipient, NoteSender, Reached, ToolContext, ToolDefinition,
+};
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::StepPath;
 use crate::domain::machine::{Callee, DueCall, FunctionCall, Machine, StepResult, ToolQuestion};

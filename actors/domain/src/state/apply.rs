@@ -279,7 +279,6 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
         }
         Fact::ChildResumed { child_seq, .. } => {
             set_child_resumed(node, recorded);
-            node.phase = Phase::Running;
             set_child_seq(node, *child_seq);
         }
         Fact::WorkflowStarted(_)
@@ -449,6 +448,7 @@ fn set_child_resumed(node: &mut Node, Recorded { at, by, .. }: &Recorded) {
         let (at, by) = (*at, by.clone());
         child.resumed = Some(Box::new(Resumed { at, by, by_deadline: false, id }));
     }
+    node.phase = Phase::Running;
 }
 
 fn set_child_seq(node: &mut Node, seq: u64) {
