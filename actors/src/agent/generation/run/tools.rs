@@ -12,6 +12,8 @@ use crate::agent::generation::tools::{Caller, ToolReturn, Toolset, Waiting, fitt
 use crate::agent::generation::turn::{Planned, Turns};
 use crate::agent::tool::{Note, NoteRecipient, NoteSender};
 use crate::domain::message::{ToolCall, ToolOutcome, ToolResult};
+use crate::domain::time::Timestamp;
+use crate::domain::usage::Usage;
 use crate::observe::log_record::LogScope;
 use crate::observe::trace::generation::call_span;
 use crate::ports::store::AskChange;
@@ -92,15 +94,8 @@ impl Run {
                     waiting.push((number, *waits));
                     continue;
                 }
-                let outcome = self.within_budget(outcome);
                 self.transcript.reached(number, mcp);
-                let result = self.transcript.returned(number, outcome, usage, at);
-                if let Some(result) = &result {
-                    log_failure(result);
-                }
-                if let (Some(sequencer), Some(result)) = (&mut self.sequencer, result) {
-                    sequencer.tool_result(result);
-                }
+                self.take_outcome(number, outcome, usage, at);
             }
             if self.sequencer.is_some() {
                 self.record_progress().await?;
@@ -112,6 +107,18 @@ impl Run {
         }
         let results = self.transcript.last().map(|step| step.tool_results.clone());
         Ok(Called::All(results.unwrap_or_default()))
+    }
+
+    /// Adds the outcome of a call, and shows it to subscribers.
+    fn take_outcome(&mut self, number: usize, outcome: ToolOutcome, usage: Usage, at: Timestamp) {
+        let outcome = self.within_budget(outcome);
+        let result = self.transcript.returned(number, outcome, usage, at);
+        if let Some(result) = &result {
+            log_failure(result);
+        }
+        if let (Some(sequencer), Some(result)) = (&mut self.sequencer, result) {
+            sequencer.tool_result(result);
+        }
     }
 
     /// Opens the asks of calls that wait.
