@@ -86,7 +86,7 @@ fn databases_of_others_and_of_newer_versions_are_left_alone() {
         server,
         &[newer],
         "",
-        "the database was written by a newer version: its schema is 99, and this version knows 6",
+        "the database was written by a newer version: its schema is 99, and this version knows 7",
     );
 }
 
