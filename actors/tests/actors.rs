@@ -116,6 +116,7 @@ mod snapshots;
 #[path = "actors/subscribers.rs"]
 mod subscribers;
 #[path = "actors/tool_questions.rs"]
+mod tool_approvals;
 mod tool_questions;
 #[path = "actors/tools.rs"]
 mod tools;
