@@ -3,6 +3,7 @@
 
 mod asking;
 mod away;
+mod changing;
 mod real;
 mod scripted;
 mod tasks;
