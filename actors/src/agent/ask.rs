@@ -218,8 +218,8 @@ pub struct ToolAsk {
 pub struct CallApproval {
     /// Text for people.
     pub reason: String,
-    /// What is approved beside the call; an approval of it is
-    /// [`ToolContext::approved`](crate::agent::tool::ToolContext::approved) of the call.
+    /// Subject that is approved beside the call; the call finds it as
+    /// [`ToolContext::approved`](crate::agent::tool::ToolContext::approved).
     pub subject: Arc<str>,
     /// Users and roles that may answer.
     pub to: Vec<Assignee>,

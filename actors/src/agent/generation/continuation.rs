@@ -181,7 +181,7 @@ pub(crate) struct CallAsk {
     /// Schema of the tool, as a hash, if the approval of a person counts for the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) remembered_schema: Option<Arc<str>>,
-    /// What the tool has asked to be approved beside the call.
+    /// Subject of the approval, if the tool has asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) subject: Option<Arc<str>>,
     /// True if an earlier attempt of the call was interrupted.

@@ -49,7 +49,7 @@ pub(crate) struct ApprovalAsk {
     pub(crate) is_editable: bool,
     /// Schema of the tool, as a hash, if the approval of a person counts for the conversation.
     pub(crate) remembered_schema: Option<Arc<str>>,
-    /// What the tool has asked to be approved beside the call.
+    /// Subject of the approval, if the tool has asked for it.
     pub(crate) subject: Option<Arc<str>>,
     /// True if an earlier attempt of the call was interrupted.
     pub(crate) is_repetition: bool,
