@@ -6,6 +6,8 @@
 #[cfg(feature = "mcp")]
 mod call;
 #[cfg(feature = "mcp")]
+mod changes;
+#[cfg(feature = "mcp")]
 mod child;
 #[cfg(feature = "mcp")]
 mod cleaning;
@@ -32,11 +34,17 @@ mod listen;
 #[cfg(feature = "mcp")]
 mod names;
 #[cfg(feature = "mcp")]
+mod peered;
+#[cfg(feature = "mcp")]
 mod progress;
+#[cfg(feature = "mcp")]
+mod records;
 #[cfg(feature = "mcp")]
 mod request;
 #[cfg(feature = "mcp")]
 mod result;
+#[cfg(feature = "mcp")]
+mod review;
 pub mod settings;
 #[cfg(feature = "mcp")]
 mod tasks;

@@ -4,15 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use greenroom_actors::agent::tool::ToolError;
-use greenroom_actors::domain::failure::ErrorKind;
 use rmcp::model::ProtocolVersion;
 use rmcp::{Peer, RoleClient, ServiceError};
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Mutex, Notify, Semaphore, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::call::failed;
 use super::child::Program;
 use super::connect::{
     Client, Era, McpEnvironment, Opened, is_of_older, list, open, why_not_begun, why_not_listed,
@@ -21,11 +18,12 @@ use super::counts::Counts;
 use super::events::SessionId;
 use super::legacy::Asking;
 use super::listen::listen;
-use super::names::{Listed, RemoteTool};
+use super::names::Listed;
 use super::progress::Listeners;
+use super::records::Records;
 use super::settings::{McpServer, McpTransport};
 use crate::adapters::tools::secrets::Known;
-use crate::mcp_servers::{ServerState, Unmatched};
+use crate::mcp_servers::{ChangedTool, ServerState, Unmatched};
 
 /// Time that a program has to end after its input was closed.
 const END_GRACE: Duration = Duration::from_secs(2);
@@ -45,15 +43,6 @@ pub(super) enum State {
     /// With the number of the session.
     Ready(Peer<RoleClient>, u64),
     Failed(Arc<str>),
-}
-
-/// A connection that can be called.
-pub(super) struct Peered {
-    pub(super) peer: Peer<RoleClient>,
-    /// Number of the session.
-    pub(super) session: u64,
-    /// True if the tool may be called again when it is not known whether a call had its effect.
-    pub(super) is_repeatable: bool,
 }
 
 /// End of a session.
@@ -76,8 +65,13 @@ enum Ending {
 pub(super) struct Link {
     pub(super) server: Arc<McpServer>,
     environment: McpEnvironment,
-    state: watch::Sender<State>,
-    listed: RwLock<Arc<Listed>>,
+    pub(super) state: watch::Sender<State>,
+    /// The newest list as the server says it. Held while it is reviewed.
+    pub(super) newest: Mutex<Arc<Listed>>,
+    /// The same as it is used.
+    pub(super) listed: RwLock<Arc<Listed>>,
+    /// Definitions that are accepted.
+    pub(super) records: Records,
     /// Secrets that were sent to the server.
     secrets: RwLock<Known>,
     /// Limit of calls at once, which all tools share.
@@ -91,7 +85,7 @@ pub(super) struct Link {
     /// Notified when the list of tools should be read again.
     changed: Arc<Notify>,
     /// Counts changes of lists, of all servers.
-    changes: watch::Sender<u64>,
+    pub(super) changes: watch::Sender<u64>,
     pub(super) session_id: SessionId,
     /// Number of sessions so far.
     sessions: AtomicU64,
@@ -102,6 +96,7 @@ impl Link {
     pub(super) fn new(
         server: McpServer,
         environment: McpEnvironment,
+        records: Records,
         changes: watch::Sender<u64>,
     ) -> Self {
         Self {
@@ -111,7 +106,9 @@ impl Link {
             asking: Arc::default(),
             progress: Arc::default(),
             state: watch::Sender::new(State::Connecting),
+            newest: Mutex::default(),
             listed: RwLock::default(),
+            records,
             secrets: RwLock::default(),
             restart: Notify::new(),
             changed: Arc::default(),
@@ -162,44 +159,6 @@ impl Link {
     /// Removes the secrets of the connection from a text.
     pub(super) fn without_secrets(&self, text: String) -> String {
         self.secrets.read().unwrap_or_else(PoisonError::into_inner).removed_from(text)
-    }
-
-    /// Waits while a connection is being made; one of the session `lost` does not count. Fails if there
-    /// is none, or if the server has no such tool; the texts are for models and callers.
-    pub(super) async fn connected(
-        &self,
-        tool: &str,
-        lost: Option<u64>,
-    ) -> Result<Peered, ToolError> {
-        let server = self.name();
-        let mut state = self.state.subscribe();
-        let is_settled = |state: &State| match state {
-            State::Connecting => false,
-            State::Ready(_, session) => lost != Some(*session),
-            State::Failed(_) => true,
-        };
-        let known = state.wait_for(is_settled).await;
-        let (peer, session) = match known.as_deref() {
-            Ok(State::Ready(peer, session)) => (peer.clone(), *session),
-            Ok(State::Connecting | State::Failed(_)) | Err(_) => {
-                let why = format!("the MCP server {server} is not connected; try again later");
-                return Err(failed(ErrorKind::Connection, why));
-            }
-        };
-        drop(known);
-        let listed = self.listed();
-        match listed.tools.iter().find(|known| known.name == tool) {
-            Some(RemoteTool { is_repeatable, .. }) => {
-                Ok(Peered { peer, session, is_repeatable: *is_repeatable })
-            }
-            None => {
-                let why = match listed.left_out.iter().find(|it| it.name == tool) {
-                    Some(left_out) => format!("{server}.{tool} cannot be used: {}", left_out.why),
-                    None => format!("the MCP server {server} has no tool {tool}"),
-                };
-                Err(failed(ErrorKind::Tool, why))
-            }
-        }
     }
 
     /// Keeps the server connected until the process stops.
@@ -359,7 +318,10 @@ impl Link {
             Ok(Err(error)) => return Ending::Failed(why_not_listed(&error)),
             Err(_) => return Ending::Failed("it did not list its tools in time".to_owned()),
         };
-        let mut fresh = self.take(listed);
+        let mut fresh = match self.take(listed).await {
+            Ok(fresh) => fresh,
+            Err(why) => return Ending::Failed(why),
+        };
         let session = self.sessions.fetch_add(1, Ordering::Relaxed);
         self.enter(State::Ready(peer.clone(), session));
         // again, now that calls find a connection
@@ -374,7 +336,12 @@ impl Link {
                 () = &mut listening => {}
             }
             match timeout(self.server.connect_timeout, list(peer, &self.server)).await {
-                Ok(Ok(listed)) => fresh = self.take(listed),
+                Ok(Ok(listed)) => {
+                    fresh = self.take(listed).await.unwrap_or_else(|why| {
+                        log::warn!("MCP server {}: {why}", self.name());
+                        Some(FRESH_MIN)
+                    });
+                }
                 Ok(Err(error @ (ServiceError::McpError(_) | ServiceError::UnexpectedResponse))) => {
                     log::warn!("MCP server {}: {}", self.name(), why_not_listed(&error))
                 }
@@ -405,23 +372,27 @@ impl Link {
     }
 
     /// Takes over a list. Returns the time for which it is fresh.
-    fn take(&self, (listed, fresh): (Listed, Option<Duration>)) -> Option<Duration> {
-        let mut known = self.listed.write().unwrap_or_else(PoisonError::into_inner);
-        if **known != listed {
-            *known = Arc::new(listed);
-            drop(known);
-            self.changes.send_modify(|number| *number += 1);
-        }
-        self.fresh_for(fresh)
+    async fn take(
+        &self,
+        (listed, fresh): (Listed, Option<Duration>),
+    ) -> Result<Option<Duration>, String> {
+        self.review(Some(listed)).await?;
+        let fresh = self.fresh_for(fresh);
+        // another process may accept what has changed
+        let has_changed = !self.listed().changed.is_empty();
+        Ok(if has_changed { Some(fresh.unwrap_or(LOOK_PAUSE).min(LOOK_PAUSE)) } else { fresh })
     }
 
     /// Logs what was found, with patterns that match no tool.
     fn report(&self) {
         let (name, listed) = (self.name(), self.listed());
-        let Listed { tools, left_out, unmatched, is_guarded } = &*listed;
+        let Listed { tools, left_out, changed, unmatched, is_guarded } = &*listed;
         log::info!("MCP server {name}: connected; {} tools", tools.len());
         for left_out in left_out {
             log::debug!("MCP server {name}: {} is left out: {}", left_out.name, left_out.why);
+        }
+        for ChangedTool { name: tool, .. } in changed {
+            log::warn!("MCP server {name}: {tool} has changed, and waits to be accepted");
         }
         for Unmatched { key, pattern } in unmatched {
             log::warn!("mcp.{name}.{key}: the server has no tool {pattern}");

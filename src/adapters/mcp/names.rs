@@ -1,6 +1,7 @@
 //! Choice of the tools of a server that are used.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use greenroom_actors::domain::failure::shortened;
 use greenroom_actors::domain::nesting::check_depth;
@@ -8,8 +9,9 @@ use greenroom_actors::domain::schema::Schema;
 use rmcp::model::Tool;
 use serde_json::{Value, json};
 
+use super::changes::{Change, Prints};
 use super::settings::{LEFT_OUT_BY_CHOICE, McpServer};
-use crate::mcp_servers::{LeftOut, Unmatched};
+use crate::mcp_servers::{ChangedTool, LeftOut, Unmatched};
 
 /// Longest name of a tool with that of its server, in characters: providers accept no longer ones.
 const NAME_CHARS_MAX: usize = 64;
@@ -36,6 +38,10 @@ pub(super) struct RemoteTool {
     pub(super) parameters: Value,
     /// True if a call may be made again when it is not known whether it had its effect.
     pub(super) is_repeatable: bool,
+    /// Hashes of its definition.
+    pub(super) prints: Prints,
+    /// Set if its definition is not accepted: calls need an approval.
+    pub(super) change: Option<Arc<Change>>,
 }
 
 /// The tools of a server.
@@ -44,6 +50,8 @@ pub(super) struct Listed {
     /// In the order of the server.
     pub(super) tools: Vec<RemoteTool>,
     pub(super) left_out: Vec<LeftOut>,
+    /// Tools whose definitions are not the accepted ones.
+    pub(super) changed: Vec<ChangedTool>,
     /// Patterns of the configuration that match no tool.
     pub(super) unmatched: Vec<Unmatched>,
     /// True if a name in `approval` is none of the server: it may be that of a tool under another
@@ -145,12 +153,13 @@ fn left_out_by_choice(server: &McpServer, name: &str) -> Option<String> {
 fn remote(server: &McpServer, tool: Tool) -> Result<RemoteTool, String> {
     let name = tool.name.to_string();
     let parameters = parameters(Value::Object((*tool.input_schema).clone()))?;
+    let prints = Prints::of(&tool);
     let hints = tool.annotations.unwrap_or_default();
     let is_said = hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true);
     let is_repeatable = is_said || server.retry.as_ref().is_some_and(|globs| globs.selects(&name));
     let description = tool.description.unwrap_or_default();
     let description = shortened(&description, DESCRIPTION_BYTES_MAX).to_owned();
-    Ok(RemoteTool { name, description, parameters, is_repeatable })
+    Ok(RemoteTool { name, description, parameters, is_repeatable, prints, change: None })
 }
 
 /// Returns a schema that can be used: of an object, small, and compiled without looking elsewhere.
@@ -174,8 +183,6 @@ fn parameters(mut schema: Value) -> Result<Value, String> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use std::sync::Arc;
-
     use rmcp::model::ToolAnnotations;
 
     use super::super::settings::{McpServer, tests::server};
