@@ -6,10 +6,10 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use greenroom_actors::agent::tool::{ToolContext, ToolError, ToolFunction};
 use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind, shortened};
-use rmcp::ServiceError;
 use rmcp::model::{
     CallToolRequestParams, ElicitRequestParams, ErrorCode, ErrorData, MetaObject, RequestMetaObject,
 };
+use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::{Map, Value};
 
 use super::connect::{status_of, was_not_sent, why_not_sent};
@@ -134,26 +134,7 @@ async fn call(
         }
         let mut params = params(tool, arguments.clone(), context);
         (params.input_responses, params.request_state) = (responses.clone(), state.clone());
-        let running = link.asking.begin(known.clone()).await;
-        let reply = tokio::select! {
-            biased;
-            () = running.asked() => None,
-            reply = request::call(link, &peer, params, context) => Some(reply),
-        };
-        // also one that was asked just before the reply, which then has no answer in it
-        let question = running.end();
-        let reply = match (question, reply) {
-            (None, Some(reply)) => reply,
-            (Some(question), _) => return Err(again(link, &question?, &known)),
-            (None, None) => return Err(interrupted()),
-        };
-        if let Err(ServiceError::McpError(refusal)) = &reply
-            && let Some(page) = page_of(link, refusal)
-        {
-            return Err(opens(link, page?, &known));
-        }
-        let reply = reply.map_err(|error| lost(link, &error));
-        match reply {
+        match attempt(link, &peer, params, context, &known).await? {
             Ok(Reply::Complete(result)) => match link.cleaned(value_of(result)) {
                 Err(failure) if was_unclear(&failure) && unclear.next().is_some() => {}
                 settled => return settled,
@@ -187,6 +168,34 @@ async fn call(
     }
 }
 
+/// Sends a call once. The outer error is that of a call before which a person is asked.
+async fn attempt(
+    link: &Link,
+    peer: &Peer<RoleClient>,
+    params: CallToolRequestParams,
+    context: &ToolContext,
+    known: &[(Question, Value)],
+) -> Result<Result<Reply, Lost>, ToolError> {
+    let running = link.asking.begin(known.to_vec()).await;
+    let reply = tokio::select! {
+        biased;
+        () = running.asked() => None,
+        reply = request::call(link, peer, params, context) => Some(reply),
+    };
+    // also one that was asked just before the reply, which then has no answer in it
+    let reply = match (running.end(), reply) {
+        (None, Some(reply)) => reply,
+        (Some(question), _) => return Err(again(link, &question?, known)),
+        (None, None) => return Err(interrupted()),
+    };
+    if let Err(ServiceError::McpError(refusal)) = &reply
+        && let Some(page) = page_of(link, refusal)
+    {
+        return Err(opens(link, &page?, known));
+    }
+    Ok(reply.map_err(|error| lost(link, &error)))
+}
+
 /// Returns the end of a call that waits for an answer.
 pub(super) fn asked(link: &Link, question: &Question, memo: &Memo) -> ToolError {
     match link.cleaned_question(question).ask(&link.server, memo) {
@@ -218,7 +227,7 @@ fn page_of(link: &Link, refusal: &ErrorData) -> Option<Result<Question, ToolErro
 
 /// Returns the end of a call before which a page has to be opened; a person who has declined that is
 /// not asked again.
-fn opens(link: &Link, page: Question, known: &[(Question, Value)]) -> ToolError {
+fn opens(link: &Link, page: &Question, known: &[(Question, Value)]) -> ToolError {
     let was_declined = |(question, answer): &(Question, Value)| {
         matches!(question, Question::Page { .. }) && answer == DECLINED
     };
@@ -226,7 +235,7 @@ fn opens(link: &Link, page: Question, known: &[(Question, Value)]) -> ToolError 
         let why = format!("the page that the MCP server {} needs was declined", link.name());
         return failed(ErrorKind::Tool, why);
     }
-    again(link, &page, known)
+    again(link, page, known)
 }
 
 /// Returns the end of a call whose server only ever wants it again.

@@ -21,6 +21,8 @@ const MESSAGE_BYTES_MAX: usize = 500;
 /// Largest whole number that is shown without a fraction, 2^53.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
+/// Longest message that is kept until it is passed on.
+const KEPT_BYTES_MAX: usize = 64 * 1024;
 /// Maximum number of reports that are kept for calls which do not listen yet.
 const EARLY_MAX: usize = 16;
 
@@ -74,9 +76,10 @@ impl Listeners {
         Listener { listeners: self, token, slot }
     }
 
-    /// Takes a report. One that belongs to no running call is kept for a while: the call may be about
-    /// to listen.
-    pub(super) fn hear(&self, report: ProgressNotificationParam) {
+    /// Takes a report, without a message that is far too long. One that belongs to no running call is
+    /// kept for a while: the call may be about to listen.
+    pub(super) fn hear(&self, mut report: ProgressNotificationParam) {
+        report.message.take_if(|message| message.len() > KEPT_BYTES_MAX);
         let mut known = self.lock();
         if let Some(slot) = known.slots.get(&report.progress_token).map(Arc::clone) {
             drop(known);

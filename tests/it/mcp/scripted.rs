@@ -197,6 +197,32 @@ impl Scripted {
         tools
     }
 
+    fn ask_a_person(&mut self, name: &str, id: &Value) {
+        match name {
+            "ask" => {
+                self.asked.push(id.clone());
+                self.ask(self.asked.len() - 1);
+            }
+            // the first three calls ask together
+            "vote" => {
+                self.asked.push(id.clone());
+                match self.asked.len() {
+                    1 | 2 => {}
+                    3 => (0..3).for_each(|at| self.ask(at)),
+                    more => self.ask(more - 1),
+                }
+            }
+            // the page is asked for once
+            _ if self.times(name) == 1 => {
+                let page = json!({ "mode": "url", "elicitationId": "e1", "message": "Sign in",
+                                   "url": "https://sign.example/in" });
+                say(&json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32042,
+                    "message": "sign in first", "data": { "elicitations": [page] } } }));
+            }
+            _ => answer(id, &text(&format!("{name} is done"))),
+        }
+    }
+
     fn call(&mut self, id: &Value, params: &Value) {
         let name = params["name"].as_str().unwrap();
         self.note(name);
@@ -219,25 +245,7 @@ impl Scripted {
                 answer(id, &result);
             }
             "refuse" => refuse(id, -32602, "n is too small"),
-            "ask" => {
-                self.asked.push(id.clone());
-                self.ask(self.asked.len() - 1);
-            }
-            // the first three calls ask together
-            "vote" => {
-                self.asked.push(id.clone());
-                match self.asked.len() {
-                    1 | 2 => {}
-                    3 => (0..3).for_each(|at| self.ask(at)),
-                    more => self.ask(more - 1),
-                }
-            }
-            "sign" if self.times(name) == 1 => {
-                let page = json!({ "mode": "url", "elicitationId": "e1", "message": "Sign in",
-                                   "url": "https://sign.example/in" });
-                say(&json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32042,
-                    "message": "sign in first", "data": { "elicitations": [page] } } }));
-            }
+            "ask" | "vote" | "sign" => self.ask_a_person(name, id),
             // it never ends
             "report" => {
                 let token = &params["_meta"]["progressToken"];

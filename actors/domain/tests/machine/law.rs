@@ -67,7 +67,7 @@ impl Law {
                 let replayed = start.replayed.iter().filter(|replayed| replayed.answer.is_some());
                 self.supplied.extend(replayed.map(|replayed| Arc::clone(&replayed.step_id)));
             }
-            Fact::TimerFired { .. } => {}
+            Fact::TimerFired { .. } | Fact::StepReleased { .. } => {}
             Fact::StepStarted { path, attempt, .. } => {
                 assert!(!self.is_suspended, "{path} starts while the execution is suspended");
                 self.starts(path, *attempt);
@@ -78,11 +78,7 @@ impl Law {
                 self.ends(path);
             }
             Fact::StepCancelled { path, .. } => self.ends(path),
-            Fact::StepReleased { .. } => {}
-            Fact::StepNoted { path, attempt, .. } => {
-                assert_eq!(self.attempts.get(path), Some(attempt), "{path} notes too late");
-                assert!(!self.finished.contains(path), "{path} notes after its end");
-            }
+            Fact::StepNoted { path, attempt, .. } => self.notes(path, *attempt),
             Fact::StepSkipped { path } => {
                 assert!(!self.is_held, "{path} is skipped during a hold");
                 self.ends(path);
@@ -134,6 +130,11 @@ impl Law {
             }
             Fact::WorkflowCancelled { .. } => self.has_ended = true,
         }
+    }
+
+    fn notes(&self, path: &StepPath, attempt: u32) {
+        assert_eq!(self.attempts.get(path), Some(&attempt), "{path} notes too late");
+        assert!(!self.finished.contains(path), "{path} notes after its end");
     }
 
     fn starts(&mut self, path: &StepPath, attempt: u32) {
