@@ -22,6 +22,8 @@ mod findings;
 #[cfg(feature = "mcp")]
 pub mod hub;
 #[cfg(feature = "mcp")]
+mod keeping;
+#[cfg(feature = "mcp")]
 mod legacy;
 #[cfg(feature = "mcp")]
 mod lines;
@@ -32,12 +34,16 @@ mod listen;
 #[cfg(feature = "mcp")]
 mod names;
 #[cfg(feature = "mcp")]
+mod outbox;
+#[cfg(feature = "mcp")]
 mod progress;
 #[cfg(feature = "mcp")]
 mod request;
 #[cfg(feature = "mcp")]
 mod result;
 pub mod settings;
+#[cfg(feature = "mcp")]
+mod silence;
 #[cfg(feature = "mcp")]
 mod tasks;
 #[cfg(feature = "mcp")]

@@ -31,6 +31,7 @@ use super::findings::Findings;
 use super::legacy::Asking;
 use super::lines::Lines;
 use super::names::{Admission, Listed};
+use super::outbox::{Bounded, Outbox};
 use super::progress::Listeners;
 use super::settings::{McpServer, McpTransport};
 use crate::adapters::tools::secrets::{Known, SecretLookup};
@@ -205,6 +206,7 @@ impl Transport {
         client: Client,
         era: Era,
         message_bytes_max: usize,
+        findings: Findings,
     ) -> Result<Service, ClientInitializeError> {
         let lifecycle = match era {
             Era::Newest => ClientLifecycleMode::Auto {
@@ -213,14 +215,18 @@ impl Transport {
             },
             Era::Handshake => ClientLifecycleMode::Initialize,
         };
+        let is_serial = matches!(self, Self::Program(..));
+        let outbox = Outbox::new(message_bytes_max, findings, is_serial);
         let service = match self {
             Self::Program(stdin, lines) => {
                 let transport = AsyncRwTransport::new_client(lines, stdin);
                 // longer ones have ended the reading
                 let transport = transport.with_max_line_length(message_bytes_max + 2);
+                let transport = Bounded { transport, outbox };
                 Box::pin(serve_client_with_lifecycle(client, transport, lifecycle)).await?
             }
             Self::Http(transport) => {
+                let transport = Bounded { transport, outbox };
                 Box::pin(serve_client_with_lifecycle(client, transport, lifecycle)).await?
             }
         };

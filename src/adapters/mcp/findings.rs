@@ -38,6 +38,8 @@ struct Found {
     foreign_lines: usize,
     /// True once a line of JSON was read.
     has_spoken: bool,
+    /// Number of messages so far.
+    heard: u64,
     window: Option<Window>,
 }
 
@@ -71,10 +73,16 @@ impl Findings {
     pub(super) fn message(&self) -> Result<(), String> {
         self.with(|found| {
             found.has_spoken = true;
+            found.heard += 1;
             let window = found.window();
             window.messages += 1;
             within("messages", window.messages, MESSAGES_MAX)
         })
+    }
+
+    /// Returns the number of messages so far.
+    pub(super) fn heard(&self) -> u64 {
+        self.with(|found| found.heard)
     }
 
     /// Counts a message, once more, that is a request or a notification.
