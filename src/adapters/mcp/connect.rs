@@ -1,15 +1,17 @@
 //! One connection: its transport, its begin, and the list of tools.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use greenroom_actors::domain::failure::shortened;
+use greenroom_actors::threads::{Pool, shared};
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
     ErrorCode, ErrorData, Implementation, PaginatedRequestParams, ProgressNotificationParam,
-    ProtocolVersion, TASKS_EXTENSION_ID,
+    ProtocolVersion, TASKS_EXTENSION_ID, Tool,
 };
 use rmcp::service::{
     ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, NotificationContext,
@@ -40,6 +42,8 @@ use crate::adapters::tools::secrets::{Known, SecretLookup};
 const TCP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of pages that are read of a server's list.
 const PAGES_MAX: usize = 1000;
+/// Maximum number of threads that check lists; each server has one list at a time.
+const CHECKS_MAX: usize = 32;
 /// Requests over HTTP beside those of calls: reading the list, listening for changes, pings.
 const REQUESTS_BESIDE: usize = 4;
 /// Longest message of a server that is shown.
@@ -239,19 +243,20 @@ impl Transport {
 /// Reads the server's tools. Returns also the time for which the list is fresh, if the server says so.
 pub(super) async fn list(
     peer: &Peer<RoleClient>,
-    server: &McpServer,
+    mut admission: Admission,
 ) -> Result<(Listed, Option<Duration>), ServiceError> {
     let has_tools = peer.peer_info().is_some_and(|info| info.capabilities.tools.is_some());
     if !has_tools {
         return Ok((Listed::default(), None));
     }
-    let (mut admission, mut fresh, mut cursor) = (Admission::of(server), None::<u64>, None);
+    let (mut fresh, mut cursor) = (None::<u64>, None);
     let mut is_cut = true;
     for _ in 0..PAGES_MAX {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
         let page = peer.list_tools(Some(params)).await?;
         fresh = fresh.into_iter().chain(page.ttl_ms).min();
-        let is_taken = admission.take(page.tools);
+        let is_taken;
+        (admission, is_taken) = checked(admission, page.tools).await?;
         cursor = page.next_cursor;
         is_cut = !is_taken || cursor.is_some();
         if !is_taken || cursor.is_none() {
@@ -259,6 +264,35 @@ pub(super) async fn list(
         }
     }
     Ok((admission.finish(is_cut), fresh.map(Duration::from_millis)))
+}
+
+/// Decides about the tools of a page on a separate thread: the connections of all servers share one. The
+/// check ends early if the future is dropped.
+async fn checked(
+    mut admission: Admission,
+    page: Vec<Tool>,
+) -> Result<(Admission, bool), ServiceError> {
+    let wanted = Arc::new(());
+    let noted = Arc::downgrade(&wanted);
+    let check = move || {
+        let is_taken = admission.take(page, || noted.strong_count() > 0);
+        (admission, is_taken)
+    };
+    let checked = match start_checks() {
+        Ok(pool) => pool.run(check).await,
+        Err(error) => Err(error),
+    };
+    drop(wanted);
+    checked.map_err(|error| {
+        log::error!("the tools of an MCP server cannot be checked: {error}");
+        ServiceError::UnexpectedResponse
+    })
+}
+
+/// Starts the first of the threads that check lists.
+pub(super) fn start_checks() -> io::Result<&'static Pool> {
+    static CHECKS: OnceLock<Pool> = OnceLock::new();
+    shared(&CHECKS, "mcp-lists", CHECKS_MAX)
 }
 
 /// Explains why the tools of a server are not known.

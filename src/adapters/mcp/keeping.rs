@@ -10,12 +10,16 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use super::connect::{list, why_not_listed};
 use super::link::{Ending, Link, State};
 use super::listen::listen;
-use super::names::Listed;
+use super::names::{Admission, Listed};
 use super::settings::McpTransport;
 use crate::mcp_servers::Unmatched;
 
 /// Shortest time between two reads of a list, however often the server says that it has changed.
 const LIST_PAUSE: Duration = Duration::from_secs(1);
+/// Longest of these times: each list that is another one again doubles it.
+const LIST_PAUSE_MAX: Duration = Duration::from_secs(60);
+/// Times that the pause has to pass without a change before it is the shortest again.
+const QUIET: u32 = 4;
 /// Shortest time for which a list counts as fresh, whatever the server says.
 const FRESH_MIN: Duration = Duration::from_secs(10);
 /// Longest time between two looks whether a server over HTTP is still there.
@@ -24,12 +28,12 @@ const LOOK_PAUSE: Duration = Duration::from_secs(30);
 impl Link {
     /// Keeps the list of tools current. Returns when the server does not answer.
     pub(super) async fn serve(&self, peer: &Peer<RoleClient>, deadline: Instant) -> Ending {
-        let listed = match timeout_at(deadline, list(peer, &self.server)).await {
+        let listed = match timeout_at(deadline, self.list(peer)).await {
             Ok(Ok(listed)) => listed,
             Ok(Err(error)) => return Ending::Failed(why_not_listed(&error)),
             Err(_) => return Ending::Failed("it did not list its tools in time".to_owned()),
         };
-        let mut fresh = self.take(listed);
+        let (mut fresh, mut pause) = (self.take(listed).1, LIST_PAUSE);
         let session = self.sessions.fetch_add(1, Ordering::Relaxed);
         self.enter(State::Ready(peer.clone(), session));
         // again, now that calls find a connection
@@ -39,12 +43,21 @@ impl Link {
         loop {
             let read = Instant::now();
             tokio::select! {
-                () = self.changed.notified() => sleep_until(read + LIST_PAUSE).await,
+                () = self.changed.notified() => {
+                    pause = after_quiet(pause, read.elapsed());
+                    sleep_until(read + pause).await;
+                }
                 () = stale(fresh) => {}
                 () = &mut listening => {}
             }
-            match timeout(self.server.connect_timeout, list(peer, &self.server)).await {
-                Ok(Ok(listed)) => fresh = self.take(listed),
+            match timeout(self.server.connect_timeout, self.list(peer)).await {
+                Ok(Ok(listed)) => {
+                    let has_changed;
+                    (has_changed, fresh) = self.take(listed);
+                    if has_changed {
+                        pause = (pause * 2).min(LIST_PAUSE_MAX);
+                    }
+                }
                 Ok(Err(error @ (ServiceError::McpError(_) | ServiceError::UnexpectedResponse))) => {
                     log::warn!("MCP server {}: {}", self.name(), why_not_listed(&error))
                 }
@@ -68,15 +81,23 @@ impl Link {
         }
     }
 
-    /// Takes over a list. Returns the time for which it is fresh.
-    fn take(&self, (listed, fresh): (Listed, Option<Duration>)) -> Option<Duration> {
+    async fn list(
+        &self,
+        peer: &Peer<RoleClient>,
+    ) -> Result<(Listed, Option<Duration>), ServiceError> {
+        list(peer, Admission::of(&self.server, self.listed())).await
+    }
+
+    /// Takes over a list. Returns whether it is another one, and the time for which it is fresh.
+    fn take(&self, (listed, fresh): (Listed, Option<Duration>)) -> (bool, Option<Duration>) {
         let mut known = self.listed.write().unwrap_or_else(PoisonError::into_inner);
-        if **known != listed {
+        let has_changed = **known != listed;
+        if has_changed {
             *known = Arc::new(listed);
             drop(known);
             self.changes.send_modify(|number| *number += 1);
         }
-        self.fresh_for(fresh)
+        (has_changed, self.fresh_for(fresh))
     }
 
     /// Logs what was found, with patterns that match no tool.
@@ -101,5 +122,26 @@ async fn stale(fresh: Option<Duration>) {
     match fresh {
         Some(fresh) => sleep(fresh).await,
         None => std::future::pending().await,
+    }
+}
+
+/// Returns the pause before the next read of a list that is said to have changed so long after the read
+/// before.
+fn after_quiet(pause: Duration, quiet: Duration) -> Duration {
+    if quiet >= (pause * QUIET).min(LIST_PAUSE_MAX) { LIST_PAUSE } else { pause }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pause_begins_again_after_a_quiet_time() {
+        for (pause, quiet, next) in
+            [(1, 0, 1), (8, 31, 8), (8, 32, 1), (60, 59, 60), (60, 60, 1), (1, 3, 1)]
+        {
+            let [pause, quiet, next] = [pause, quiet, next].map(Duration::from_secs);
+            assert_eq!(after_quiet(pause, quiet), next, "{pause:?} {quiet:?}");
+        }
     }
 }

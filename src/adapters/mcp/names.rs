@@ -1,6 +1,7 @@
 //! Choice of the tools of a server that are used.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use greenroom_actors::domain::failure::shortened;
 use greenroom_actors::domain::nesting::check_depth;
@@ -27,15 +28,27 @@ const SHOWN_BYTES_MAX: usize = 128;
 const LEFT_OUT_MAX: usize = 1000;
 
 /// A tool of a server that is used.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(super) struct RemoteTool {
     /// Its name at the server.
     pub(super) name: String,
     pub(super) description: String,
     /// JSON Schema of its arguments, an object.
     pub(super) parameters: Value,
+    /// Compiled `parameters`.
+    pub(super) arguments: Arc<Schema>,
     /// True if a call may be made again when it is not known whether it had its effect.
     pub(super) is_repeatable: bool,
+}
+
+impl PartialEq for RemoteTool {
+    fn eq(&self, other: &Self) -> bool {
+        let key = |it: &Self| (it.is_repeatable, it.name.len(), it.description.len());
+        key(self) == key(other)
+            && self.name == other.name
+            && self.description == other.description
+            && self.parameters == other.parameters
+    }
 }
 
 /// The tools of a server.
@@ -52,8 +65,10 @@ pub(super) struct Listed {
 }
 
 /// Choice of the tools of a list, page by page, so that what is left out is not kept.
-pub(super) struct Admission<'s> {
-    server: &'s McpServer,
+pub(super) struct Admission {
+    server: Arc<McpServer>,
+    /// The list before, whose compiled schemas are used again.
+    before: Arc<Listed>,
     listed: Listed,
     /// Names so far that tools may have.
     seen: BTreeSet<String>,
@@ -61,16 +76,23 @@ pub(super) struct Admission<'s> {
     count: usize,
 }
 
-impl<'s> Admission<'s> {
-    pub(super) fn of(server: &'s McpServer) -> Self {
-        Self { server, listed: Listed::default(), seen: BTreeSet::new(), count: 0 }
+impl Admission {
+    pub(super) fn of(server: &Arc<McpServer>, before: Arc<Listed>) -> Self {
+        Self {
+            server: Arc::clone(server),
+            before,
+            listed: Listed::default(),
+            seen: BTreeSet::new(),
+            count: 0,
+        }
     }
 
-    /// Decides about the tools of a page. Returns false if the list has become too long.
-    pub(super) fn take(&mut self, page: Vec<Tool>) -> bool {
+    /// Decides about the tools of a page, which may take seconds. Returns false if the list has become
+    /// too long, or is no longer wanted.
+    pub(super) fn take(&mut self, page: Vec<Tool>, is_wanted: impl Fn() -> bool) -> bool {
         for tool in page {
             self.count += 1;
-            if self.count > LISTED_MAX {
+            if self.count > LISTED_MAX || !is_wanted() {
                 return false;
             }
             self.decide(tool);
@@ -79,7 +101,7 @@ impl<'s> Admission<'s> {
     }
 
     fn decide(&mut self, tool: Tool) {
-        let Self { server, listed, seen, .. } = self;
+        let Self { server, before, listed, seen, .. } = self;
         let name = tool.name.to_string();
         let refused = name_problem(server, &name).or_else(|| {
             let is_new = seen.insert(name.clone());
@@ -93,7 +115,11 @@ impl<'s> Admission<'s> {
         });
         let made = match refused {
             Some(why) => Err(why),
-            None => remote(server, tool),
+            None => {
+                let known = before.tools.get(listed.tools.len()).filter(|it| it.name == name);
+                let known = known.or_else(|| before.tools.iter().find(|it| it.name == name));
+                remote(server, tool, known)
+            }
         };
         match made {
             Ok(tool) => listed.tools.push(tool),
@@ -113,7 +139,7 @@ impl<'s> Admission<'s> {
             listed.left_out.push(LeftOut { name: "…".to_owned(), why });
         }
         let names: Vec<_> = seen.iter().map(String::as_str).collect();
-        listed.unmatched = unmatched(server, &names);
+        listed.unmatched = unmatched(&server, &names);
         let mut guarding = server.approval.iter().flat_map(|(globs, _)| globs.names());
         listed.is_guarded = guarding.any(|name| !seen.contains(name));
         listed
@@ -142,18 +168,27 @@ fn left_out_by_choice(server: &McpServer, name: &str) -> Option<String> {
     (!server.tools.selects(name)).then(|| LEFT_OUT_BY_CHOICE.to_owned())
 }
 
-fn remote(server: &McpServer, tool: Tool) -> Result<RemoteTool, String> {
+/// `known`: the tool of this name in the list before.
+fn remote(
+    server: &McpServer,
+    tool: Tool,
+    known: Option<&RemoteTool>,
+) -> Result<RemoteTool, String> {
     let name = tool.name.to_string();
     let parameters = parameters(Value::Object((*tool.input_schema).clone()))?;
+    let arguments = match known.filter(|known| known.parameters == parameters) {
+        Some(known) => Arc::clone(&known.arguments),
+        None => Arc::new(compiled(&parameters)?),
+    };
     let hints = tool.annotations.unwrap_or_default();
     let is_said = hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true);
     let is_repeatable = is_said || server.retry.as_ref().is_some_and(|globs| globs.selects(&name));
     let description = tool.description.unwrap_or_default();
     let description = shortened(&description, DESCRIPTION_BYTES_MAX).to_owned();
-    Ok(RemoteTool { name, description, parameters, is_repeatable })
+    Ok(RemoteTool { name, description, parameters, arguments, is_repeatable })
 }
 
-/// Returns a schema that can be used: of an object, small, and compiled without looking elsewhere.
+/// Returns a schema of an object that is small.
 fn parameters(mut schema: Value) -> Result<Value, String> {
     if schema.get("type").is_none() {
         schema["type"] = json!("object");
@@ -165,17 +200,18 @@ fn parameters(mut schema: Value) -> Result<Value, String> {
     if schema.to_string().len() > SCHEMA_BYTES_MAX {
         return Err(format!("its schema is larger than {SCHEMA_BYTES_MAX} bytes"));
     }
-    let compiled = Schema::compile(&schema);
-    compiled.map_err(|error| {
-        format!("its schema cannot be used: {}", shortened(&error.to_string(), 500))
-    })?;
     Ok(schema)
+}
+
+/// Compiles a schema, without looking elsewhere.
+fn compiled(schema: &Value) -> Result<Schema, String> {
+    Schema::compile(schema).map_err(|error| {
+        format!("its schema cannot be used: {}", shortened(&error.to_string(), 500))
+    })
 }
 
 #[cfg(test)]
 pub(super) mod tests {
-    use std::sync::Arc;
-
     use rmcp::model::ToolAnnotations;
 
     use super::super::settings::{McpServer, tests::server};
@@ -188,8 +224,8 @@ pub(super) mod tests {
     }
 
     fn admitted(server: &McpServer, tools: Vec<Tool>, is_cut: bool) -> Listed {
-        let mut admission = Admission::of(server);
-        assert!(admission.take(tools));
+        let mut admission = Admission::of(&Arc::new(server.clone()), Arc::default());
+        assert!(admission.take(tools, || true));
         admission.finish(is_cut)
     }
 
@@ -279,5 +315,34 @@ pub(super) mod tests {
         let repeatable: Vec<_> =
             listed.tools.iter().filter(|tool| tool.is_repeatable).map(|it| &*it.name).collect();
         assert_eq!(repeatable, ["by_name", "reads", "same"]);
+    }
+
+    #[test]
+    fn schemas_that_stay_are_compiled_once() {
+        let server = Arc::new(server("s"));
+        let list = |before: &Arc<Listed>, tools: Vec<Tool>| {
+            let mut admission = Admission::of(&server, Arc::clone(before));
+            assert!(admission.take(tools, || true));
+            Arc::new(admission.finish(false))
+        };
+        let (plain, other) = (json!({}), json!({ "required": ["n"] }));
+        let first = list(&Arc::default(), vec![tool("a", &plain), tool("b", &plain)]);
+        let moved = list(&first, vec![tool("b", &plain), tool("a", &other)]);
+        let is_kept =
+            |old: &RemoteTool, new: &RemoteTool| Arc::ptr_eq(&old.arguments, &new.arguments);
+        assert!(is_kept(&first.tools[1], &moved.tools[0]));
+        assert!(!is_kept(&first.tools[0], &moved.tools[1]), "another schema");
+        assert!(
+            first != moved && *first == *list(&moved, vec![tool("a", &plain), tool("b", &plain)])
+        );
+    }
+
+    #[test]
+    fn a_list_that_is_no_longer_wanted_is_not_checked_on() {
+        let mut admission = Admission::of(&Arc::new(server("s")), Arc::default());
+        let tools = vec![tool("a", &json!({})), tool("b", &json!({}))];
+        let looks = std::cell::Cell::new(0);
+        assert!(!admission.take(tools, || looks.replace(looks.get() + 1) == 0));
+        assert_eq!(admission.finish(true).tools.len(), 1);
     }
 }
