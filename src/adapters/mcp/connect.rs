@@ -46,8 +46,6 @@ const PAGES_MAX: usize = 1000;
 const CHECKS_MAX: usize = 32;
 /// Requests over HTTP beside those of calls: reading the list, listening for changes, pings.
 const REQUESTS_BESIDE: usize = 4;
-/// Longest message of a server that is shown.
-const MESSAGE_BYTES_MAX: usize = 500;
 /// Longest cause of a connection that cannot be made.
 const CAUSE_BYTES_MAX: usize = 200;
 
@@ -146,7 +144,7 @@ pub(super) struct Opened {
     pub(super) program: Option<Program>,
     pub(super) findings: Findings,
     /// Secrets that were sent.
-    pub(super) secrets: Known,
+    pub(super) secrets: Arc<Known>,
 }
 
 /// Starts the program, or prepares the client, which takes down the id of its session. The error has no
@@ -160,7 +158,8 @@ pub(super) fn open(
     let texts: Vec<_> =
         server.transport.texts().map(|(name, text)| (Arc::<str>::from(name), text)).collect();
     let resolved = environment.secrets.resolve(texts.iter().map(|(name, text)| (name, *text)))?;
-    let findings = Findings::default();
+    let secrets = Arc::new(resolved.secrets);
+    let findings = Findings::knowing(Arc::clone(&secrets));
     let (transport, program) = match &server.transport {
         McpTransport::Http { url, .. } => {
             let client = crate::http_client::builder()
@@ -183,13 +182,14 @@ pub(super) fn open(
                 env: resolved.texts,
                 cwd: cwd.as_deref(),
                 memory_bytes_max: memory_bytes_max.unwrap_or(environment.memory_bytes_max),
+                secrets: Arc::clone(&secrets),
             };
             let (program, stdin, stdout) = start.start()?;
             let lines = Lines::of(stdout, server.message_bytes_max, findings.clone());
             (Transport::Program(stdin, lines), Some(program))
         }
     };
-    Ok(Opened { transport, program, findings, secrets: resolved.secrets })
+    Ok(Opened { transport, program, findings, secrets })
 }
 
 fn headers(texts: &[(Arc<str>, String)]) -> Result<HashMap<HeaderName, HeaderValue>, String> {
@@ -295,12 +295,11 @@ pub(super) fn start_checks() -> io::Result<&'static Pool> {
     shared(&CHECKS, "mcp-lists", CHECKS_MAX)
 }
 
-/// Explains why the tools of a server are not known.
+/// Explains why the tools of a server are not known: in words of the server, too.
 pub(super) fn why_not_listed(error: &ServiceError) -> String {
     match error {
         ServiceError::McpError(error) => {
-            let message = shortened(&error.message, MESSAGE_BYTES_MAX);
-            format!("its tools cannot be listed: {message}")
+            format!("its tools cannot be listed: {}", error.message)
         }
         ServiceError::UnexpectedResponse => "its list of tools is none of the protocol; one tool \
             without a name or a schema of its arguments spoils the whole list"
@@ -315,25 +314,25 @@ pub(super) fn is_of_older(error: &ClientInitializeError, era: Era) -> bool {
     era == Era::Newest && matches!(error, ClientInitializeError::ExpectedInitResult(_))
 }
 
-/// Explains why a conversation did not begin.
+/// Explains why a conversation did not begin: in words of the server, too.
 pub(super) fn why_not_begun(error: &ClientInitializeError) -> String {
     match error {
         ClientInitializeError::TransportError { error, .. } => why_not_sent(error.error.as_ref()),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => why_not_begun(fallback),
         ClientInitializeError::ConnectionClosed(_) => "it closed the connection".to_owned(),
         ClientInitializeError::JsonRpcError(error) => {
-            format!("it refused the connection: {}", shortened(&error.message, MESSAGE_BYTES_MAX))
+            format!("it refused the connection: {}", error.message)
         }
         ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
             let versions: Vec<_> = server_supported.iter().map(ToString::to_string).collect();
-            let versions = versions.join(", ");
-            format!("it speaks other versions: {}", shortened(&versions, MESSAGE_BYTES_MAX))
+            format!("it speaks other versions: {}", versions.join(", "))
         }
         _ => "its answers are none of the protocol".to_owned(),
     }
 }
 
-/// Explains why a request was not answered. The text has no address, which may be confidential.
+/// Explains why a request was not answered: in words of the server, too. The text has no address, which
+/// may be confidential.
 pub(super) fn why_not_sent(error: &(dyn std::error::Error + 'static)) -> String {
     match status_of(error) {
         Some(401) => return "it asks for authorization (status 401)".to_owned(),
@@ -348,7 +347,7 @@ pub(super) fn why_not_sent(error: &(dyn std::error::Error + 'static)) -> String 
         }
         Some(error) if error.is_timeout() => "it did not answer in time".to_owned(),
         Some(_) => "the connection broke".to_owned(),
-        None => shortened(&error.to_string(), MESSAGE_BYTES_MAX).to_owned(),
+        None => error.to_string(),
     }
 }
 

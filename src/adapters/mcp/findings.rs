@@ -6,6 +6,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::adapters::tools::secrets::Known;
+
 /// Lines without JSON after which a program that has printed nothing else is given up.
 pub(super) const FOREIGN_LINES_MAX: usize = 100;
 /// Maximum number of requests and notifications within [`FLOOD_WINDOW`]. Each request of a server costs
@@ -25,6 +27,8 @@ const SHOWN_BYTES_MAX: usize = 200;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Findings {
     found: Arc<Mutex<Found>>,
+    /// Those that are removed from what is shown.
+    secrets: Arc<Known>,
     /// Fires with the first fault.
     faulted: CancellationToken,
 }
@@ -52,6 +56,11 @@ struct Window {
 }
 
 impl Findings {
+    /// Creates findings whose texts have none of these secrets.
+    pub(super) fn knowing(secrets: Arc<Known>) -> Self {
+        Self { secrets, ..Self::default() }
+    }
+
     fn with<T>(&self, see: impl FnOnce(&mut Found) -> T) -> T {
         see(&mut self.found.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -102,7 +111,7 @@ impl Findings {
                 found.foreign.push(first);
             }
             if !found.has_spoken && found.foreign_lines > FOREIGN_LINES_MAX {
-                return Err(found.foreign());
+                return Err(found.foreign(&self.secrets));
             }
             let window = found.window();
             window.requests += 1;
@@ -125,7 +134,7 @@ impl Findings {
         self.with(|found| match &found.fault {
             Some(fault) => fault.clone(),
             None if found.has_spoken || found.foreign_lines == 0 => why,
-            None => format!("{why}; {}", found.foreign()),
+            None => format!("{why}; {}", found.foreign(&self.secrets)),
         })
     }
 }
@@ -139,8 +148,14 @@ impl Found {
         self.window.insert(kept.unwrap_or(Window { begin: now, messages: 0, requests: 0 }))
     }
 
-    fn foreign(&self) -> String {
+    /// Returns the begin of the first line that is not JSON, without secrets.
+    fn foreign(&self, secrets: &Known) -> String {
         let text = String::from_utf8_lossy(&self.foreign);
+        let text = match self.foreign.len() >= SHOWN_BYTES_MAX {
+            // the last character may have been cut as well
+            true => secrets.removed_from_begin(text.trim_end_matches('\u{fffd}').to_owned()),
+            false => secrets.removed_from(text.into_owned()),
+        };
         format!("it prints text that is not JSON: {}", text.trim())
     }
 }
@@ -226,6 +241,23 @@ mod tests {
         findings.fault("second");
         findings.faulted().await;
         assert_eq!(findings.explain("closed".to_owned()), "first");
+    }
+
+    #[test]
+    fn text_that_is_no_message_is_shown_without_secrets() {
+        for (text, shown) in [
+            ("has k3y-of-it".to_owned(), "has [secret]".to_owned()),
+            ("has k3y-o".to_owned(), "has k3y-o".to_owned()),
+            (format!("{}k3y-of-it", "x".repeat(195)), "x".repeat(195)),
+            (format!("{}\u{e4}", "x".repeat(199)), "x".repeat(199)),
+        ] {
+            let findings = Findings::knowing(Arc::new(Known::of(["k3y-of-it"])));
+            let mut bytes = text.bytes();
+            findings.foreign_line(bytes.next().unwrap()).unwrap();
+            bytes.for_each(|byte| findings.foreign_byte(byte));
+            let expected = format!("closed; it prints text that is not JSON: {shown}");
+            assert_eq!(findings.explain("closed".to_owned()), expected);
+        }
     }
 
     /// Returns whether a text is a request, or why it is refused.

@@ -59,7 +59,8 @@ impl Link {
                     }
                 }
                 Ok(Err(error @ (ServiceError::McpError(_) | ServiceError::UnexpectedResponse))) => {
-                    log::warn!("MCP server {}: {}", self.name(), why_not_listed(&error))
+                    let why = self.said(&why_not_listed(&error));
+                    log::warn!("MCP server {}: {why}", self.name());
                 }
                 Ok(Err(_)) => return Ending::Lost("it does not answer".to_owned()),
                 // one that makes calls may not list its tools meanwhile
@@ -85,7 +86,7 @@ impl Link {
         &self,
         peer: &Peer<RoleClient>,
     ) -> Result<(Listed, Option<Duration>), ServiceError> {
-        list(peer, Admission::of(&self.server, self.listed())).await
+        list(peer, Admission::of(&self.server, self.secrets(), self.listed())).await
     }
 
     /// Takes over a list. Returns whether it is another one, and the time for which it is fresh.

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use greenroom_actors::agent::tool::ToolError;
-use greenroom_actors::domain::failure::ErrorKind;
+use greenroom_actors::domain::failure::{ErrorKind, shortened};
 use rmcp::model::ProtocolVersion;
 use rmcp::{Peer, RoleClient};
 use tokio::sync::{Notify, Semaphore, watch};
@@ -28,6 +28,9 @@ use crate::mcp_servers::ServerState;
 const END_GRACE: Duration = Duration::from_secs(2);
 /// Longest pause before the next connection for which calls wait.
 const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Longest reason of a failed connection, without what its program printed.
+const REASON_BYTES_MAX: usize = 600;
 
 /// State of the connection.
 #[derive(Clone)]
@@ -70,7 +73,7 @@ pub(super) struct Link {
     state: watch::Sender<State>,
     pub(super) listed: RwLock<Arc<Listed>>,
     /// Secrets that were sent to the server.
-    secrets: RwLock<Known>,
+    secrets: RwLock<Arc<Known>>,
     /// Limit of calls at once, which all tools share.
     pub(super) permits: Arc<Semaphore>,
     /// Questions of the server during calls.
@@ -149,13 +152,23 @@ impl Link {
         self.changed.notify_one();
     }
 
+    /// Returns the secrets that were sent to the server.
+    pub(super) fn secrets(&self) -> Arc<Known> {
+        Arc::clone(&self.secrets.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     pub(super) fn has_secrets(&self) -> bool {
-        !self.secrets.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+        !self.secrets().is_empty()
     }
 
     /// Removes the secrets of the connection from a text.
     pub(super) fn without_secrets(&self, text: String) -> String {
-        self.secrets.read().unwrap_or_else(PoisonError::into_inner).removed_from(text)
+        self.secrets().removed_from(text)
+    }
+
+    /// Returns a reason, partly in words of the server, as it is shown: without secrets, then cut.
+    pub(super) fn said(&self, why: &str) -> String {
+        shortened(&self.without_secrets(why.to_owned()), REASON_BYTES_MAX).to_owned()
     }
 
     /// Waits while a connection is being made; one of the session `lost` does not count. Fails if there
@@ -345,7 +358,8 @@ impl Link {
             Some(program) => program.end(grace).await,
             None => String::new(),
         };
-        self.without_secrets(if said.is_empty() { why } else { format!("{why}; {said}") })
+        let why = self.said(&why);
+        if said.is_empty() { why } else { format!("{why}; {said}") }
     }
 
     /// Returns the number of calls that are being made.

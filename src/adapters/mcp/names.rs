@@ -9,7 +9,9 @@ use greenroom_actors::domain::schema::Schema;
 use rmcp::model::Tool;
 use serde_json::{Value, json};
 
+use super::cleaning::clean_value;
 use super::settings::{LEFT_OUT_BY_CHOICE, McpServer};
+use crate::adapters::tools::secrets::Known;
 use crate::mcp_servers::{LeftOut, Unmatched};
 
 /// Longest name of a tool with that of its server, in characters: providers accept no longer ones.
@@ -67,6 +69,8 @@ pub(super) struct Listed {
 /// Choice of the tools of a list, page by page, so that what is left out is not kept.
 pub(super) struct Admission {
     server: Arc<McpServer>,
+    /// Those that are removed from its texts.
+    secrets: Arc<Known>,
     /// The list before, whose compiled schemas are used again.
     before: Arc<Listed>,
     listed: Listed,
@@ -77,9 +81,10 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    pub(super) fn of(server: &Arc<McpServer>, before: Arc<Listed>) -> Self {
+    pub(super) fn of(server: &Arc<McpServer>, secrets: Arc<Known>, before: Arc<Listed>) -> Self {
         Self {
             server: Arc::clone(server),
+            secrets,
             before,
             listed: Listed::default(),
             seen: BTreeSet::new(),
@@ -101,9 +106,11 @@ impl Admission {
     }
 
     fn decide(&mut self, tool: Tool) {
-        let Self { server, before, listed, seen, .. } = self;
+        let Self { server, secrets, before, listed, seen, .. } = self;
         let name = tool.name.to_string();
-        let refused = name_problem(server, &name).or_else(|| {
+        let shown = secrets.removed_from(name.clone());
+        let refused = (shown != name).then(|| "its name has a secret of the connection".to_owned());
+        let refused = refused.or_else(|| name_problem(server, &name)).or_else(|| {
             let is_new = seen.insert(name.clone());
             (!is_new).then(|| "the server has two tools of this name".to_owned())
         });
@@ -118,13 +125,13 @@ impl Admission {
             None => {
                 let known = before.tools.get(listed.tools.len()).filter(|it| it.name == name);
                 let known = known.or_else(|| before.tools.iter().find(|it| it.name == name));
-                remote(server, tool, known)
+                remote(server, secrets, tool, known)
             }
         };
         match made {
             Ok(tool) => listed.tools.push(tool),
             Err(why) if listed.left_out.len() < LEFT_OUT_MAX => {
-                let name = shortened(&name, SHOWN_BYTES_MAX).to_owned();
+                let name = shortened(&shown, SHOWN_BYTES_MAX).to_owned();
                 listed.left_out.push(LeftOut { name, why });
             }
             Err(_) => {}
@@ -171,11 +178,18 @@ fn left_out_by_choice(server: &McpServer, name: &str) -> Option<String> {
 /// `known`: the tool of this name in the list before.
 fn remote(
     server: &McpServer,
+    secrets: &Known,
     tool: Tool,
     known: Option<&RemoteTool>,
 ) -> Result<RemoteTool, String> {
     let name = tool.name.to_string();
-    let parameters = parameters(Value::Object((*tool.input_schema).clone()))?;
+    let mut parameters = Value::Object((*tool.input_schema).clone());
+    let mut description = tool.description.unwrap_or_default().into_owned();
+    if !secrets.is_empty() {
+        description = secrets.removed_from(description);
+        clean_value(&mut parameters, &|text: &str| secrets.removed_from(text.to_owned()));
+    }
+    let parameters = checked(parameters)?;
     let arguments = match known.filter(|known| known.parameters == parameters) {
         Some(known) => Arc::clone(&known.arguments),
         None => Arc::new(compiled(&parameters)?),
@@ -183,13 +197,12 @@ fn remote(
     let hints = tool.annotations.unwrap_or_default();
     let is_said = hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true);
     let is_repeatable = is_said || server.retry.as_ref().is_some_and(|globs| globs.selects(&name));
-    let description = tool.description.unwrap_or_default();
     let description = shortened(&description, DESCRIPTION_BYTES_MAX).to_owned();
     Ok(RemoteTool { name, description, parameters, arguments, is_repeatable })
 }
 
 /// Returns a schema of an object that is small.
-fn parameters(mut schema: Value) -> Result<Value, String> {
+fn checked(mut schema: Value) -> Result<Value, String> {
     if schema.get("type").is_none() {
         schema["type"] = json!("object");
     }
@@ -224,7 +237,8 @@ pub(super) mod tests {
     }
 
     fn admitted(server: &McpServer, tools: Vec<Tool>, is_cut: bool) -> Listed {
-        let mut admission = Admission::of(&Arc::new(server.clone()), Arc::default());
+        let mut admission =
+            Admission::of(&Arc::new(server.clone()), Arc::default(), Arc::default());
         assert!(admission.take(tools, || true));
         admission.finish(is_cut)
     }
@@ -318,10 +332,32 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn lists_have_no_secrets() {
+        let secrets = Arc::new(Known::of(["k3y-of-it"]));
+        let mut admission = Admission::of(&Arc::new(server("s")), secrets, Arc::default());
+        let schema = json!({ "properties": { "k3y-of-it": { "default": "k3y-of-it" } } });
+        let mut described = tool("a", &schema);
+        let cut = "x".repeat(DESCRIPTION_BYTES_MAX - 4);
+        described.description = Some(format!("{cut}k3y-of-it").into());
+        let invalid = tool("c", &json!({ "properties": { "a": { "pattern": "(k3y-of-it" } } }));
+        let tools = vec![described, tool("the-k3y-of-it", &json!({})), invalid];
+        assert!(admission.take(tools, || true));
+        let listed = admission.finish(false);
+        let expected = json!({
+            "type": "object", "properties": { "[secret]": { "default": "[secret]" } },
+        });
+        assert_eq!(listed.tools[0].parameters, expected);
+        assert_eq!(listed.tools[0].description, format!("{cut}[sec"));
+        assert_eq!(listed.left_out[0].name, "the-[secret]");
+        assert_eq!(listed.left_out[0].why, "its name has a secret of the connection");
+        assert!(!format!("{listed:?}").contains("k3y"), "{listed:?}");
+    }
+
+    #[test]
     fn schemas_that_stay_are_compiled_once() {
         let server = Arc::new(server("s"));
         let list = |before: &Arc<Listed>, tools: Vec<Tool>| {
-            let mut admission = Admission::of(&server, Arc::clone(before));
+            let mut admission = Admission::of(&server, Arc::default(), Arc::clone(before));
             assert!(admission.take(tools, || true));
             Arc::new(admission.finish(false))
         };
@@ -339,7 +375,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_list_that_is_no_longer_wanted_is_not_checked_on() {
-        let mut admission = Admission::of(&Arc::new(server("s")), Arc::default());
+        let mut admission = Admission::of(&Arc::new(server("s")), Arc::default(), Arc::default());
         let tools = vec![tool("a", &json!({})), tool("b", &json!({}))];
         let looks = std::cell::Cell::new(0);
         assert!(!admission.take(tools, || looks.replace(looks.get() + 1) == 0));
