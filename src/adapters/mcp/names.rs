@@ -22,6 +22,8 @@ const SCHEMA_BYTES_MAX: usize = 64 << 10;
 const SCHEMA_DEPTH_MAX: usize = 64;
 /// Longest description for models.
 const DESCRIPTION_BYTES_MAX: usize = 16 << 10;
+/// Bound of the descriptions and schemas of all tools of a server: callers get all of them at once.
+const LIST_BYTES_MAX: usize = 4 << 20;
 /// Maximum number of tools that are read of a list.
 const LISTED_MAX: usize = 10_000;
 /// Longest name that is shown of a tool that is left out.
@@ -78,6 +80,8 @@ pub(super) struct Admission {
     seen: BTreeSet<String>,
     /// Number of tools so far.
     count: usize,
+    /// Size of the descriptions and schemas so far.
+    bytes: usize,
 }
 
 impl Admission {
@@ -89,6 +93,7 @@ impl Admission {
             listed: Listed::default(),
             seen: BTreeSet::new(),
             count: 0,
+            bytes: 0,
         }
     }
 
@@ -106,7 +111,7 @@ impl Admission {
     }
 
     fn decide(&mut self, tool: Tool) {
-        let Self { server, secrets, before, listed, seen, .. } = self;
+        let Self { server, secrets, before, listed, seen, bytes, .. } = self;
         let name = tool.name.to_string();
         let shown = secrets.removed_from(name.clone());
         let refused = (shown != name).then(|| "its name has a secret of the connection".to_owned());
@@ -125,7 +130,7 @@ impl Admission {
             None => {
                 let known = before.tools.get(listed.tools.len()).filter(|it| it.name == name);
                 let known = known.or_else(|| before.tools.iter().find(|it| it.name == name));
-                remote(server, secrets, tool, known)
+                remote(server, secrets, tool, known, bytes)
             }
         };
         match made {
@@ -175,12 +180,14 @@ fn left_out_by_choice(server: &McpServer, name: &str) -> Option<String> {
     (!server.tools.selects(name)).then(|| LEFT_OUT_BY_CHOICE.to_owned())
 }
 
-/// `known`: the tool of this name in the list before.
+/// `known`: the tool of this name in the list before. `bytes`: size of the descriptions and schemas of
+/// the tools before it.
 fn remote(
     server: &McpServer,
     secrets: &Known,
     tool: Tool,
     known: Option<&RemoteTool>,
+    bytes: &mut usize,
 ) -> Result<RemoteTool, String> {
     let name = tool.name.to_string();
     let mut parameters = Value::Object((*tool.input_schema).clone());
@@ -189,7 +196,13 @@ fn remote(
         description = secrets.removed_from(description);
         clean_value(&mut parameters, &|text: &str| secrets.removed_from(text.to_owned()));
     }
-    let parameters = checked(parameters)?;
+    let description = shortened(&description, DESCRIPTION_BYTES_MAX).to_owned();
+    let (parameters, schema_bytes) = checked(parameters)?;
+    let with_this = bytes.saturating_add(description.len() + schema_bytes);
+    if with_this > LIST_BYTES_MAX {
+        let why = "the descriptions and schemas of the server's tools are larger than 4 MiB in all";
+        return Err(why.to_owned());
+    }
     let arguments = match known.filter(|known| known.parameters == parameters) {
         Some(known) => Arc::clone(&known.arguments),
         None => Arc::new(compiled(&parameters)?),
@@ -197,12 +210,12 @@ fn remote(
     let hints = tool.annotations.unwrap_or_default();
     let is_said = hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true);
     let is_repeatable = is_said || server.retry.as_ref().is_some_and(|globs| globs.selects(&name));
-    let description = shortened(&description, DESCRIPTION_BYTES_MAX).to_owned();
+    *bytes = with_this;
     Ok(RemoteTool { name, description, parameters, arguments, is_repeatable })
 }
 
-/// Returns a schema of an object that is small.
-fn checked(mut schema: Value) -> Result<Value, String> {
+/// Returns a schema of an object that is small, with its size in bytes.
+fn checked(mut schema: Value) -> Result<(Value, usize), String> {
     if schema.get("type").is_none() {
         schema["type"] = json!("object");
     }
@@ -210,10 +223,11 @@ fn checked(mut schema: Value) -> Result<Value, String> {
         return Err("its arguments are not an object".to_owned());
     }
     check_depth(&schema, SCHEMA_DEPTH_MAX).map_err(|why| format!("its schema is {why}"))?;
-    if schema.to_string().len() > SCHEMA_BYTES_MAX {
+    let bytes = schema.to_string().len();
+    if bytes > SCHEMA_BYTES_MAX {
         return Err(format!("its schema is larger than {SCHEMA_BYTES_MAX} bytes"));
     }
-    Ok(schema)
+    Ok((schema, bytes))
 }
 
 /// Compiles a schema, without looking elsewhere.
@@ -329,6 +343,24 @@ pub(super) mod tests {
         let repeatable: Vec<_> =
             listed.tools.iter().filter(|tool| tool.is_repeatable).map(|it| &*it.name).collect();
         assert_eq!(repeatable, ["by_name", "reads", "same"]);
+    }
+
+    #[test]
+    fn descriptions_and_schemas_are_bounded_in_all() {
+        let described = |name: usize, bytes: usize| {
+            let mut tool = tool(&format!("t{name}"), &json!({ "type": "object" }));
+            tool.description = Some("x".repeat(bytes).into());
+            tool
+        };
+        let own = DESCRIPTION_BYTES_MAX - "{\"type\":\"object\"}".len();
+        let server = McpServer { tools_max: 1000, ..server("s") };
+        let fitting = LIST_BYTES_MAX / DESCRIPTION_BYTES_MAX;
+        let mut tools: Vec<_> = (0..fitting).map(|name| described(name, own)).collect();
+        tools.extend([described(fitting, 0), described(fitting + 1, 1)]);
+        let listed = admitted(&server, tools, false);
+        assert_eq!(listed.tools.len(), fitting, "at the bound");
+        assert_eq!(listed.left_out.len(), 2);
+        assert!(listed.left_out[0].why.contains("larger than 4 MiB in all"));
     }
 
     #[test]
