@@ -28,6 +28,10 @@ const LOOK_PAUSE: Duration = Duration::from_secs(30);
 impl Link {
     /// Keeps the list of tools current. Returns when the server does not answer.
     pub(super) async fn serve(&self, peer: &Peer<RoleClient>, deadline: Instant) -> Ending {
+        if !peer.peer_info().is_some_and(|info| is_version(&info.protocol_version.to_string())) {
+            let why = "the version of the protocol that it names is not of the form YYYY-MM-DD";
+            return Ending::Failed(why.to_owned());
+        }
         let listed = match timeout_at(deadline, self.list(peer)).await {
             Ok(Ok(listed)) => listed,
             Ok(Err(error)) => return Ending::Failed(why_not_listed(&error)),
@@ -126,6 +130,15 @@ async fn stale(fresh: Option<Duration>) {
     }
 }
 
+/// Returns true if a text has the form of a version of the protocol. Others are not shown or sent on.
+fn is_version(text: &str) -> bool {
+    let fits = |(at, byte): (usize, u8)| match at {
+        4 | 7 => byte == b'-',
+        _ => byte.is_ascii_digit(),
+    };
+    text.len() == 10 && text.bytes().enumerate().all(fits)
+}
+
 /// Returns the pause before the next read of a list that is said to have changed so long after the read
 /// before.
 fn after_quiet(pause: Duration, quiet: Duration) -> Duration {
@@ -135,6 +148,21 @@ fn after_quiet(pause: Duration, quiet: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn versions_are_dates() {
+        for (text, expected) in [
+            ("2025-11-25", true),
+            ("1900-01-01", true),
+            ("1900-01-01\r\nx-evil: 1", false),
+            ("2025-11-2", false),
+            ("2025/11/25", false),
+            ("", false),
+            ("２０２", false),
+        ] {
+            assert_eq!(is_version(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn the_pause_begins_again_after_a_quiet_time() {
