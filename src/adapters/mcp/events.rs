@@ -4,17 +4,22 @@
 use std::collections::HashMap;
 use std::future::ready;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use http::{HeaderName, HeaderValue};
 use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::common::client_side_sse::BoxedSseResponse;
 use rmcp::transport::streamable_http_client::{
-    StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+    SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
     StreamableHttpResponseLimits,
 };
+use tokio::time::sleep;
 
 use super::findings::{Findings, Shape};
+
+/// Shortest pause before a stream of events is opened again, whatever the server says.
+const RETRY_MIN: Duration = Duration::from_secs(1);
 
 type HttpResult<T> = Result<T, StreamableHttpError<reqwest::Error>>;
 
@@ -72,8 +77,27 @@ impl WatchedClient {
         let watch = events.take_while(move |event| {
             ready(event.as_ref().map_or(true, |event| is_fine(event.data.as_deref().unwrap_or(""))))
         });
-        watch.boxed()
+        let slow = watch.map(move |event| {
+            event.map(|mut event| {
+                event.retry = event.retry.map(slower);
+                event
+            })
+        });
+        slow.boxed()
     }
+}
+
+/// Returns a pause in milliseconds that is not too short.
+fn slower(pause: u64) -> u64 {
+    pause.max(RETRY_MIN.as_secs() * 1000)
+}
+
+/// Delays the end of a stream that broke: it is opened again at once.
+async fn late<T>(event: Result<T, SseError>) -> Result<T, SseError> {
+    if event.is_err() {
+        sleep(RETRY_MIN).await;
+    }
+    event
 }
 
 impl StreamableHttpClient for WatchedClient {
@@ -178,7 +202,7 @@ impl StreamableHttpClient for WatchedClient {
                 event_bytes_max,
             )
             .await?;
-        Ok(self.watched(events))
+        Ok(self.watched(events).then(late).boxed())
     }
 }
 
@@ -225,5 +249,15 @@ mod tests {
             let read = read(events).await;
             assert_eq!((read.0, read.1.as_str()), (count, reason));
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn streams_are_not_opened_again_at_once() {
+        assert_eq!([0, 999, 1500].map(slower), [1000, 1000, 1500]);
+        let begun = tokio::time::Instant::now();
+        assert!(late(Err::<(), _>(SseError::Body("broken".into()))).await.is_err());
+        assert_eq!(begun.elapsed(), RETRY_MIN);
+        assert!(late(Ok(())).await.is_ok());
+        assert_eq!(begun.elapsed(), RETRY_MIN, "events are not delayed");
     }
 }
