@@ -4,6 +4,8 @@
 //! their callers.
 
 #[cfg(feature = "mcp")]
+mod answers;
+#[cfg(feature = "mcp")]
 mod call;
 #[cfg(feature = "mcp")]
 mod child;

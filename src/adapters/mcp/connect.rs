@@ -159,7 +159,7 @@ pub(super) fn open(
         server.transport.texts().map(|(name, text)| (Arc::<str>::from(name), text)).collect();
     let resolved = environment.secrets.resolve(texts.iter().map(|(name, text)| (name, *text)))?;
     let secrets = Arc::new(resolved.secrets);
-    let findings = Findings::knowing(Arc::clone(&secrets));
+    let findings = Findings::about(&server.name, Arc::clone(&secrets));
     let (transport, program) = match &server.transport {
         McpTransport::Http { url, .. } => {
             let client = crate::http_client::builder()

@@ -16,6 +16,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use tokio::time::sleep;
 
+use super::answers::in_place_of;
 use super::findings::{Findings, Shape};
 
 /// Shortest pause before a stream of events is opened again, whatever the server says.
@@ -62,7 +63,7 @@ impl WatchedClient {
 
     /// Ends a stream at the first message that is a fault.
     fn watched(&self, events: BoxedSseResponse) -> BoxedSseResponse {
-        let findings = self.findings.clone();
+        let (findings, reader) = (self.findings.clone(), self.findings.clone());
         let is_fine = move |text: &str| {
             let noted = findings.message().and_then(|()| {
                 let mut shape = Shape::default();
@@ -80,6 +81,10 @@ impl WatchedClient {
         let slow = watch.map(move |event| {
             event.map(|mut event| {
                 event.retry = event.retry.map(slower);
+                let message = event.data.as_ref().filter(|data| !data.trim().is_empty());
+                if let Some(read) = message.and_then(|it| in_place_of(it.as_bytes(), &reader)) {
+                    event.data = Some(read);
+                }
                 event
             })
         });

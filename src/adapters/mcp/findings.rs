@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use greenroom_actors::domain::failure::shortened;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +28,8 @@ const SHOWN_BYTES_MAX: usize = 200;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Findings {
     found: Arc<Mutex<Found>>,
+    /// Name of the server.
+    server: Arc<str>,
     /// Those that are removed from what is shown.
     secrets: Arc<Known>,
     /// Fires with the first fault.
@@ -53,12 +56,13 @@ struct Window {
     begin: Instant,
     messages: usize,
     requests: usize,
+    unreadable: usize,
 }
 
 impl Findings {
-    /// Creates findings whose texts have none of these secrets.
-    pub(super) fn knowing(secrets: Arc<Known>) -> Self {
-        Self { secrets, ..Self::default() }
+    /// Creates findings about a server whose texts have none of these secrets.
+    pub(super) fn about(server: &Arc<str>, secrets: Arc<Known>) -> Self {
+        Self { server: Arc::clone(server), secrets, ..Self::default() }
     }
 
     fn with<T>(&self, see: impl FnOnce(&mut Found) -> T) -> T {
@@ -103,6 +107,20 @@ impl Findings {
         })
     }
 
+    /// Notes a message that cannot be read. The first one of a time is logged.
+    pub(super) fn unreadable(&self, why: &str) {
+        let count = self.with(|found| {
+            let window = found.window();
+            window.unreadable += 1;
+            window.unreadable
+        });
+        if count == 1 {
+            let why = self.secrets.removed_from(why.to_owned());
+            let why = shortened(&why, SHOWN_BYTES_MAX);
+            log::warn!("MCP server {}: it sent a message that cannot be read: {why}", self.server);
+        }
+    }
+
     /// Notes the begin of a line that is no message; the error is the reason to stop.
     pub(super) fn foreign_line(&self, first: u8) -> Result<(), String> {
         self.with(|found| {
@@ -145,7 +163,12 @@ impl Found {
         let now = Instant::now();
         let is_over = |window: &Window| now.duration_since(window.begin) >= FLOOD_WINDOW;
         let kept = self.window.take().filter(|window| !is_over(window));
-        self.window.insert(kept.unwrap_or(Window { begin: now, messages: 0, requests: 0 }))
+        self.window.insert(kept.unwrap_or(Window {
+            begin: now,
+            messages: 0,
+            requests: 0,
+            unreadable: 0,
+        }))
     }
 
     /// Returns the begin of the first line that is not JSON, without secrets.
@@ -251,7 +274,7 @@ mod tests {
             (format!("{}k3y-of-it", "x".repeat(195)), "x".repeat(195)),
             (format!("{}\u{e4}", "x".repeat(199)), "x".repeat(199)),
         ] {
-            let findings = Findings::knowing(Arc::new(Known::of(["k3y-of-it"])));
+            let findings = Findings::about(&"s".into(), Arc::new(Known::of(["k3y-of-it"])));
             let mut bytes = text.bytes();
             findings.foreign_line(bytes.next().unwrap()).unwrap();
             bytes.for_each(|byte| findings.foreign_byte(byte));

@@ -20,7 +20,7 @@ use super::events::SessionId;
 use super::legacy::Asking;
 use super::names::{Listed, RemoteTool};
 use super::progress::Listeners;
-use super::settings::{McpServer, McpTransport};
+use super::settings::McpServer;
 use crate::adapters::tools::secrets::Known;
 use crate::mcp_servers::ServerState;
 
