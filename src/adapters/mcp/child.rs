@@ -126,7 +126,7 @@ fn last_words(stderr: &Tail, secrets: &Known) -> String {
     let text = stderr.text();
     let text = match stderr.is_full() {
         // the first character may have been cut as well
-        true => secrets.removed_from_end(text.trim_start_matches('\u{fffd}').to_owned()),
+        true => secrets.removed_from_end(text.trim_start_matches('\u{fffd}')),
         false => secrets.removed_from(text),
     };
     on_one_line(&text)

@@ -81,7 +81,8 @@ impl WatchedClient {
         let slow = watch.map(move |event| {
             event.map(|mut event| {
                 event.retry = event.retry.map(slower);
-                let message = event.data.as_ref().filter(|data| !data.trim().is_empty());
+                let is_message = matches!(event.event.as_deref(), None | Some("" | "message"));
+                let message = event.data.as_ref().filter(|it| is_message && !it.trim().is_empty());
                 if let Some(read) = message.and_then(|it| in_place_of(it.as_bytes(), &reader)) {
                     event.data = Some(read);
                 }

@@ -118,7 +118,7 @@ impl Known {
     }
 
     /// Removes the secrets from the end of a longer text, also the part of one that was cut at its begin.
-    pub(in crate::adapters) fn removed_from_end(&self, text: String) -> String {
+    pub(in crate::adapters) fn removed_from_end(&self, text: &str) -> String {
         let part = |secret: &String| {
             let rests = (1..secret.len()).filter_map(|at| secret.get(at..));
             rests.into_iter().find(|rest| text.starts_with(rest)).map(str::len)
