@@ -179,7 +179,7 @@ impl Application {
         let (grace, environment) = (config.server.shutdown_grace, config.environment);
         let launched = Runtime::launch(registry, ports, config.runtime_limits()).await;
         let runtime = launched.map_err(io::Error::other)?;
-        let mcp = mcp::Tools::start(&outbound, &runtime, metrics.clone())?;
+        let mcp = mcp::Tools::start(&outbound, &runtime, Arc::clone(&store) as _, metrics.clone())?;
         let servers = mcp.servers();
         let reload_status = Arc::new(ReloadStatus::default());
         let log_writer = start_log_writer(&config, store, &runtime, &telemetry);

@@ -4,7 +4,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use greenroom_actors::domain::time::Timestamp;
+use serde::{Deserialize, Serialize};
 
 /// State of the connection to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +41,58 @@ pub struct LeftOut {
     pub why: String,
 }
 
+/// Part of a tool's definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ChangedPart {
+    /// Text for models about the tool, and its title.
+    Description,
+    /// Schema of the arguments.
+    Parameters,
+    /// Schema of the result.
+    Result,
+    /// Hints of the server about its effects.
+    Annotations,
+}
+
+impl ChangedPart {
+    /// Returns the name of the part.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Description => "description",
+            Self::Parameters => "parameters",
+            Self::Result => "result",
+            Self::Annotations => "annotations",
+        }
+    }
+}
+
+/// A tool whose definition is not the accepted one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedTool {
+    /// Its name at the server.
+    pub name: String,
+    /// Hash of the definition that it has now.
+    pub hash: Arc<str>,
+    pub first_seen: Timestamp,
+    /// Time since which the accepted definition is accepted.
+    pub accepted_at: Timestamp,
+    /// The parts that differ.
+    pub parts: Vec<ChangedPart>,
+    /// The new description around its first difference, if it differs.
+    pub description: Option<String>,
+}
+
+/// Reason why a definition is not accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotAccepted {
+    NoServer,
+    NoTool,
+    /// The tool does not have the definition of this hash.
+    Differs,
+    /// The store cannot be read or written. The text is for the log.
+    Unavailable(String),
+}
+
 /// A pattern of the configuration that matches no tool of its server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmatched {
@@ -63,6 +117,7 @@ pub struct ServerStatus {
     /// Names of its tools, with the name of the server; of the newest connection.
     pub tools: Vec<String>,
     pub left_out: Vec<LeftOut>,
+    pub changed: Vec<ChangedTool>,
     pub unmatched: Vec<Unmatched>,
     /// Calls that are being made.
     pub running: u64,
@@ -80,6 +135,15 @@ pub trait McpServers: Send + Sync {
 
     /// Ends the connection and begins another one. Returns false if there is no server of this name.
     fn restart(&self, name: &str) -> bool;
+
+    /// Accepts the definitions that tools of a server have now: that of one tool, which has to have this
+    /// hash if one is given, or of all that have changed. Returns the names of those that were not
+    /// accepted before, once that is durable.
+    fn accept<'a>(
+        &'a self,
+        name: &'a str,
+        tool: Option<(&'a str, Option<&'a str>)>,
+    ) -> BoxFuture<'a, Result<Vec<String>, NotAccepted>>;
 }
 
 impl fmt::Debug for dyn McpServers {

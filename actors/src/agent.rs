@@ -7,7 +7,7 @@ pub mod generation;
 mod outcome;
 pub mod tool;
 
-pub use ask::{Approval, InvalidApproval, OnCrash, OnTimeout, Remember, ToolAsk};
+pub use ask::{Approval, CallApproval, InvalidApproval, OnCrash, OnTimeout, Remember, ToolAsk};
 pub use definition::{AgentDefinition, AgentHooks, Budget, Choice, ChoiceFunction, Hooks, RunInfo};
 pub use event::FailureKind;
 pub use outcome::{GenerateError, Generation, PendingAsk};

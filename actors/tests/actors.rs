@@ -115,6 +115,8 @@ mod rows;
 mod snapshots;
 #[path = "actors/subscribers.rs"]
 mod subscribers;
+#[path = "actors/tool_approvals.rs"]
+mod tool_approvals;
 #[path = "actors/tool_questions.rs"]
 mod tool_questions;
 #[path = "actors/tools.rs"]

@@ -8,6 +8,8 @@ mod answers;
 #[cfg(feature = "mcp")]
 mod call;
 #[cfg(feature = "mcp")]
+mod changes;
+#[cfg(feature = "mcp")]
 mod child;
 #[cfg(feature = "mcp")]
 mod cleaning;
@@ -38,11 +40,17 @@ mod names;
 #[cfg(feature = "mcp")]
 mod outbox;
 #[cfg(feature = "mcp")]
+mod peered;
+#[cfg(feature = "mcp")]
 mod progress;
+#[cfg(feature = "mcp")]
+mod records;
 #[cfg(feature = "mcp")]
 mod request;
 #[cfg(feature = "mcp")]
 mod result;
+#[cfg(feature = "mcp")]
+mod review;
 pub mod settings;
 #[cfg(feature = "mcp")]
 mod silence;

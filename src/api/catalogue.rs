@@ -120,6 +120,7 @@ pub enum RouteName {
     DescribeNamedMcp,
     ListServers,
     RestartServer,
+    AcceptTools,
     ListConversations,
     CreateConversation,
     DescribeConversation,

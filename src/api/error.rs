@@ -148,6 +148,9 @@ pub enum ApiError {
     ToolNotFound(UnknownName),
     #[error("MCP server {} not found", .0.name)]
     ServerNotFound(UnknownName),
+    /// The tool of the server.
+    #[error("Tool {0} does not have this definition: it has changed again")]
+    ToolChanged(String),
     #[error("A call of tool {tool} with these arguments needs the approval of {to}")]
     ApprovalNeeded { tool: String, to: String },
     #[error("Invalid tool input: {0}")]
@@ -319,6 +322,7 @@ impl ApiError {
             Self::Ask(refusal) => refusal.code(),
             Self::ToolNotFound(_) => ErrorCode::ToolNotFound,
             Self::ServerNotFound(_) => ErrorCode::ServerNotFound,
+            Self::ToolChanged(_) => ErrorCode::ToolChanged,
             Self::ApprovalNeeded { .. } => ErrorCode::NotAssigned,
             Self::ToolInputInvalid(_) => ErrorCode::ToolInputInvalid,
             Self::ToolFailed(_) => ErrorCode::ToolFailed,

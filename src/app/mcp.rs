@@ -12,6 +12,7 @@ use greenroom_actors::agent::OnCrash;
 use greenroom_actors::agent::tool::{ToolBody, ToolDefinition};
 use greenroom_actors::domain::plan::Call;
 use greenroom_actors::ports::model::ToolSpec;
+use greenroom_actors::ports::store::KnownTools;
 use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::Unavailable;
 use serde_json::json;
@@ -136,10 +137,11 @@ impl Tools {
     pub(super) fn start(
         outbound: &OutboundClients,
         runtime: &Runtime,
+        store: Arc<dyn KnownTools>,
         metrics: Option<Arc<Metrics>>,
     ) -> io::Result<Self> {
         #[cfg(feature = "mcp")]
-        outbound.mcp.start()?;
+        outbound.mcp.start(store)?;
         Ok(Self {
             #[cfg(feature = "mcp")]
             hub: Arc::clone(&outbound.mcp),

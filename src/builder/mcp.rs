@@ -123,6 +123,23 @@ impl McpServer {
         self.set_in("on_input", "deadline", milliseconds(deadline))
     }
 
+    /// Leaves out tools whose definitions change, until they are accepted; without this, calls of them
+    /// need an approval.
+    pub fn drop_changed(self) -> Self {
+        self.set("on_change", "drop".into())
+    }
+
+    /// Uses tools as they are, also when their definitions change.
+    pub fn use_changed(self) -> Self {
+        self.set("on_change", "use".into())
+    }
+
+    /// Limits the number of its tools that are remembered, also of those that it has no longer: 2000
+    /// without this.
+    pub fn tools_seen_max(self, tools: usize) -> Self {
+        self.set("tools_seen_max", number(tools))
+    }
+
     /// Limits the time of one call.
     pub fn timeout(self, timeout: Duration) -> Self {
         self.set("timeout", milliseconds(timeout))

@@ -19,13 +19,15 @@ use super::programs::Program;
 use super::section::Section;
 use super::tools::{Parts, approval, in_scope};
 use super::workflows::deepest;
-use crate::adapters::mcp::settings::{McpServer, McpTransport, OnInput, TASK_TIMEOUT};
+use crate::adapters::mcp::settings::{McpServer, McpTransport, OnChange, OnInput, TASK_TIMEOUT};
 use crate::globs::Globs;
 
 /// Bounds of `message_bytes_max`.
 pub(crate) const MESSAGE_BYTES: RangeInclusive<i64> = 1 << 10..=1 << 30;
 /// Bounds of `tools_max`.
 pub(crate) const TOOLS: RangeInclusive<i64> = 1..=10_000;
+/// Bounds of `tools_seen_max`.
+pub(crate) const TOOLS_SEEN: RangeInclusive<i64> = 1..=100_000;
 /// Bounds of `concurrency`.
 pub(crate) const CONCURRENCY: RangeInclusive<i64> = 1..=1_000_000;
 /// Bounds of `on_input.questions_max`.
@@ -78,6 +80,7 @@ pub(crate) fn read(name: &str, section: Section<'_>) -> Option<McpConfig> {
     let approval = section.get("approval").map(|entry| approvals(&entry, &section));
     let retry = section.get("retry").map(|entry| globs(&entry));
     let on_input = section.get("on_input").map(|entry| on_input(&entry));
+    let on_change = section.get("on_change").map(|entry| on_change(&entry));
     let timeout = section.get("timeout").and_then(|entry| entry.duration());
     let task_timeout = section.get("task_timeout").and_then(|entry| entry.duration());
     let connect_timeout = section.get("connect_timeout").and_then(|entry| entry.duration());
@@ -89,6 +92,8 @@ pub(crate) fn read(name: &str, section: Section<'_>) -> Option<McpConfig> {
         approval: approval.unwrap_or(Some(None))?,
         retry: retry.map_or(Some(None), |retry| retry.map(Some))?,
         on_input: on_input.unwrap_or_else(|| Some(Some(OnInput::default())))?,
+        on_change: on_change.unwrap_or(Some(OnChange::Ask))?,
+        tools_seen_max: section.integer("tools_seen_max", TOOLS_SEEN, 2000),
         timeout,
         task_timeout: task_timeout.unwrap_or(TASK_TIMEOUT),
         concurrency: section.integer("concurrency", CONCURRENCY, 100),
@@ -106,7 +111,7 @@ pub(crate) fn read(name: &str, section: Section<'_>) -> Option<McpConfig> {
 }
 
 fn transport(section: &Section<'_>) -> Option<(McpTransport, Vec<Spot>)> {
-    section.later(&["oauth", "on_change"]);
+    section.later(&["oauth"]);
     let (url, command) = (section.get("url"), section.get("command"));
     match (url, command) {
         (Some(url), None) => {
@@ -255,6 +260,12 @@ fn on_input(entry: &Entry<'_>) -> Option<Option<OnInput>> {
     };
     section.close();
     Some(Some(read))
+}
+
+/// Reads what becomes of tools that change.
+fn on_change(entry: &Entry<'_>) -> Option<OnChange> {
+    let known = [("ask", OnChange::Ask), ("use", OnChange::Use), ("drop", OnChange::Drop)];
+    entry.one_of(&known)
 }
 
 fn restart(section: Section<'_>) -> (Option<Duration>, Option<Duration>) {

@@ -54,6 +54,8 @@ mod tests {
                     .retry(["get_one"])
                     .restart(seconds(2), seconds(9))
                     .refuse_questions()
+                    .drop_changed()
+                    .tools_seen_max(9)
                     .timeout(seconds(3))
                     .task_timeout(seconds(5))
                     .connect_timeout(seconds(4)),
@@ -61,19 +63,20 @@ mod tests {
                  memory_bytes_max = 268435456\ntools = [\"get_*\", \"!get_secret\"]\n\
                  approval = [\"get_all\"]\nretry = [\"get_one\"]\n\
                  restart = { delay = \"2s\", max_delay = \"9s\" }\n\
-                 on_input = \"refuse\"\ntimeout = \"3s\"\ntask_timeout = \"5s\"\nconnect_timeout = \"4s\"\n",
+                 on_change = \"drop\"\ntools_seen_max = 9\non_input = \"refuse\"\ntimeout = \"3s\"\ntask_timeout = \"5s\"\nconnect_timeout = \"4s\"\n",
             ),
             (
                 McpServer::url("https://a.example/mcp")
                     .header("authorization", "Bearer secret:PATH")
                     .approval_by(["*"], Approval::always())
                     .concurrency(3)
+                    .use_changed()
                     .questions_to(["role:staff"])
                     .questions_deadline(seconds(60))
                     .message_bytes_max(1 << 20)
                     .tools_max(5),
                 "url = \"https://a.example/mcp\"\nheaders = { authorization = \"Bearer secret:PATH\" }\n\
-                 approval = [\"*\"]\non_input = { to = [\"role:staff\"], deadline = \"60s\" }\nconcurrency = 3\nmessage_bytes_max = 1048576\ntools_max = 5\n",
+                 approval = [\"*\"]\non_input = { to = [\"role:staff\"], deadline = \"60s\" }\nconcurrency = 3\non_change = \"use\"\nmessage_bytes_max = 1048576\ntools_max = 5\n",
             ),
         ];
         for (server, keys) in rows {

@@ -118,7 +118,7 @@ pub(crate) fn tool(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
     decode(raw).ok_or_else(|| ApiError::ToolNotFound(raw.to_owned().into()))
 }
 
-/// Segment of the server: `/tools/mcp/:server/restart`.
+/// Segment of the server: `/tools/mcp/:server/restart`, `/tools/mcp/:server/accept`.
 const SERVER: usize = 3;
 
 /// Returns the name of the MCP server.

@@ -171,6 +171,7 @@ fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
         RouteName::DescribeMcp | RouteName::DescribeNamedMcp => route.to(faces::mcp::describe),
         RouteName::ListServers => route.to(tools::servers),
         RouteName::RestartServer => route.to(tools::restart),
+        RouteName::AcceptTools => route.to(tools::accept),
         RouteName::ListConversations => route.to(memory::list),
         RouteName::CreateConversation => route.to(memory::create),
         RouteName::DescribeConversation => route.to(memory::describe),

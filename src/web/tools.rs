@@ -54,3 +54,15 @@ pub(crate) async fn restart(
     let restarted = ids::server(&request).and_then(|name| mcp::restart(servers, &name));
     std::future::ready(restarted.map(respond::json)).await
 }
+
+/// `POST /tools/mcp/:server/accept`.
+pub(crate) async fn accept(
+    _: Operator,
+    request: HttpRequest,
+    body: Body,
+    settings: web::Data<Settings>,
+) -> Result<HttpResponse, ApiError> {
+    let (server, body) = body.read_for(ids::server(&request)).await?;
+    let servers = settings.config.servers.as_deref();
+    Ok(respond::json(mcp::accept(servers, &server, &body).await?))
+}

@@ -3,6 +3,7 @@
 
 mod asking;
 mod away;
+mod changing;
 mod conformance;
 mod files;
 mod real;

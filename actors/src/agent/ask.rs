@@ -212,6 +212,21 @@ pub struct ToolAsk {
     pub memo: Option<Value>,
 }
 
+/// Request of a tool that a person approves its call, beside [`Approval`]: it depends on what the tool
+/// finds once it is called.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallApproval {
+    /// Text for people.
+    pub reason: String,
+    /// Subject that is approved beside the call; the call finds it as
+    /// [`ToolContext::approved`](crate::agent::tool::ToolContext::approved).
+    pub subject: Arc<str>,
+    /// Users and roles that may answer.
+    pub to: Vec<Assignee>,
+    /// Time after which the call is refused.
+    pub deadline: Option<Duration>,
+}
+
 impl ToolAsk {
     /// Asks a question.
     pub fn new(question: impl Into<String>) -> Self {

@@ -95,6 +95,9 @@ pub struct ToolContext {
     pub answers: Arc<Answers>,
     /// [`ToolAsk::memo`] of the newest ask of this call, or what it has noted since.
     pub memo: Option<Arc<Value>>,
+    /// [`CallApproval::subject`](crate::agent::CallApproval::subject) of the newest approval of a person
+    /// that this call has asked for.
+    pub approved: Option<Arc<str>>,
     /// Sends progress, if the call is that of a step.
     pub(crate) progress: ProgressSender,
     /// Takes notes, unless it is a direct call.
@@ -171,6 +174,7 @@ impl ToolContext {
             is_repetition: false,
             answers: Arc::default(),
             memo: None,
+            approved: None,
             progress: ProgressSender::default(),
             notes: None,
             slot: Weak::new(),

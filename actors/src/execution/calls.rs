@@ -244,6 +244,7 @@ impl ExecutionActor {
             is_repetition: follows_interruption(life, path),
             answers: Arc::default(),
             memo: None,
+            approved: None,
             progress: ProgressSender::default(),
             notes: None,
             slot: Weak::new(),

@@ -22,6 +22,7 @@ mod executions;
 mod forgetting;
 mod generations;
 mod in_time;
+mod known_tools;
 mod lists;
 mod logs;
 mod members;
@@ -65,6 +66,9 @@ pub async fn run<S: Store + 'static>(fresh: impl AsyncFn() -> Arc<S>) {
     rule!(timers::an_end_drops_timers_of_nodes, bench().await);
     rule!(timers::idempotency_keys_are_taken_until_they_expire, bench().await);
     rule!(timers::definitions_are_put_once, bench().await);
+    rule!(known_tools::the_first_look_at_a_tool_counts, bench().await);
+    rule!(known_tools::a_server_has_a_limited_number_of_tools, bench().await);
+    rule!(known_tools::a_definition_is_accepted_in_place_of_the_one_that_was_seen, bench().await);
     rule!(timers::facts_are_published_before_they_are_acknowledged, bench().await);
     Box::pin(generations::run(&bench)).await;
     Box::pin(continuations::run(&bench)).await;

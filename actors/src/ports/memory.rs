@@ -9,6 +9,7 @@ mod asks;
 mod conversations;
 mod crash_marks;
 mod faults;
+mod known_tools;
 mod lists;
 mod members;
 mod retention;
@@ -124,6 +125,7 @@ struct State {
     asks: asks::StoredAsks,
     keys: HashMap<Arc<str>, IdempotencyRecord>,
     definitions: HashMap<String, Value>,
+    known_tools: known_tools::StoredTools,
     agents: agents::Agents,
     logs: traces::LogRecords,
     cluster: members::Cluster,

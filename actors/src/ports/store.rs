@@ -7,10 +7,12 @@
 mod asks;
 mod conversations;
 mod derived;
+mod execution_counts;
 mod execution_end;
 mod execution_filter;
 mod execution_start;
 mod generations;
+mod known_tools;
 mod logs;
 mod portion;
 mod retention;
@@ -43,6 +45,7 @@ pub use conversations::{
     ConversationWrite, Conversations, SCANNED_MESSAGES_MAX, SEARCHED_CHARS_MAX, SOUGHT_CHARS_MAX,
     StoredMessage, Written, is_too_short_for_index, sought_text,
 };
+pub use execution_counts::{CountsOfUser, ExecutionCount};
 pub use execution_end::{EndRange, ExecutionEnd};
 pub use execution_filter::{ExecutionFilter, IDS_SEARCHED_MAX, LIST_SEARCHED_MAX};
 pub use execution_start::{ExecutionStart, StartRange};
@@ -50,6 +53,7 @@ pub use generations::{
     ContinuationChange, GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus,
     GenerationStep, GenerationWrite, Generations, StepOrigin, StoredContinuation, UserCursor,
 };
+pub use known_tools::{KnownTool, KnownTools};
 pub use logs::{LogFilter, LogNumber, LogPage, Logs};
 pub use portion::{Mark, Place, Portion};
 pub use retention::{Ended, EndedExecutions, EndedGenerations, Retention};
@@ -145,23 +149,6 @@ impl Failure {
 
 /// Maximum bytes of a failure's message in a row: a list shows hundreds of them.
 pub const ROW_ERROR_BYTES_MAX: usize = 500;
-
-/// Number of executions of a workflow with a status.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExecutionCount {
-    pub workflow_id: Arc<str>,
-    pub status: Status,
-    pub count: u64,
-}
-
-/// Counts of one user's executions.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CountsOfUser {
-    /// Counts by workflow and status, without zeros.
-    pub counts: Vec<ExecutionCount>,
-    /// True if all executions of the user were counted.
-    pub is_complete: bool,
-}
 
 /// Identifies the sender of an append: a shard, and a key that it chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -429,7 +416,16 @@ pub trait Definitions: Send + Sync {
 
 /// All ports of one store.
 pub trait Store:
-    Journal + Executions + Asks + Definitions + Generations + Conversations + Traces + Logs + Retention
+    Journal
+    + Executions
+    + Asks
+    + Definitions
+    + KnownTools
+    + Generations
+    + Conversations
+    + Traces
+    + Logs
+    + Retention
 {
 }
 
@@ -438,6 +434,7 @@ impl<T> Store for T where
         + Executions
         + Asks
         + Definitions
+        + KnownTools
         + Generations
         + Conversations
         + Traces

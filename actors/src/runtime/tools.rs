@@ -269,6 +269,7 @@ fn direct_context(
         is_repetition: false,
         answers: Arc::default(),
         memo: None,
+        approved: None,
         progress: ProgressSender::default(),
         notes: None,
         slot: Weak::new(),

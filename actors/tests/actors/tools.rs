@@ -334,7 +334,12 @@ async fn a_direct_call_is_made_again_with_the_answers_to_its_questions() {
     };
     let after = |id: &str, answers: &[Value]| {
         let schema = Some(schema.clone()).filter(|_| !answers.is_empty());
-        Some(AskedBefore { id: id.to_owned(), answers: answers.to_vec(), schema })
+        Some(AskedBefore {
+            id: id.to_owned(),
+            answers: answers.to_vec(),
+            schema,
+            ..AskedBefore::default()
+        })
     };
     let (id, question) = waits(asking(None).await);
     assert_eq!(question, "first?");

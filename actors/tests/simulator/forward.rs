@@ -13,10 +13,10 @@ use greenroom_actors::ports::store::{
     ConversationFilter, ConversationKey, ConversationPatch, Conversations, CountsOfUser, Cursor,
     Definitions, DueAsks, DueCursor, EndRange, Ended, EndedExecutions, EndedGenerations,
     ExecutionCount, ExecutionEnd, ExecutionFilter, ExecutionStart, Executions, GenerationEntry,
-    GenerationPage, GenerationWrite, Generations, IdempotencyRecord, LogFilter, LogNumber, LogPage,
-    Logs, MissingAsks, OpenAskCounts, Place, Portion, Projection, Read, Retention, RootCursor,
-    RootFilter, RootPage, Row, StartRange, StoredContinuation, StoredExecution, StoredMessage,
-    Timer, TraceQuery, TraceRecord, Traces, UserCursor, Written,
+    GenerationPage, GenerationWrite, Generations, IdempotencyRecord, KnownTool, KnownTools,
+    LogFilter, LogNumber, LogPage, Logs, MissingAsks, OpenAskCounts, Place, Portion, Projection,
+    Read, Retention, RootCursor, RootFilter, RootPage, Row, StartRange, StoredContinuation,
+    StoredExecution, StoredMessage, Timer, TraceQuery, TraceRecord, Traces, UserCursor, Written,
 };
 use serde_json::Value;
 
@@ -74,6 +74,12 @@ forward! { Asks [
 forward! { Definitions []
     now put_definition<'a>(hash: &'a str, definition: &'a Value) -> Read<'a, ()>;
     late definition<'a>(hash: &'a str) -> Read<'a, Option<Value>>;
+}
+
+forward! { KnownTools []
+    late known_tools<'a>(server: &'a str, tools: &'a [Arc<str>]) -> Read<'a, Vec<KnownTool>>;
+    now see_tools(seen: Vec<KnownTool>, tools_max: usize) -> Written<()>;
+    now accept_tool(accepted: KnownTool, replaced: Arc<str>) -> Written<bool>;
 }
 
 forward! { Generations [

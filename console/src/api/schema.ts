@@ -1106,6 +1106,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tools/mcp/{server}/accept": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Accept tools of an MCP server that have changed
+         * @description Accepts the definitions that tools have now, in place of those that were seen or accepted before. Without `tool`, those of all tools that have changed.
+         */
+        post: operations["acceptMcpTools"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/mcp": {
         parameters: {
             query?: never;
@@ -2693,6 +2713,19 @@ export interface components {
             success: false;
             error: string;
         };
+        /** @description Body of `POST /tools/mcp/:server/accept`. */
+        McpAcceptBody: {
+            /**
+             * @description Name of the tool at the server. Default: all tools that have changed.
+             * @example write_file
+             */
+            tool?: string | null;
+            /**
+             * @description Hash of the definition that is accepted, as `GET /tools/mcp` shows it; needs `tool`. Refused with
+             *     409 if the tool has another one by now. Default: the definition that the tool has.
+             */
+            hash?: string | null;
+        };
         /** @description A pattern that matches no tool of its server. */
         McpPatternUnmatched: {
             /** @description Its key: `tools`, `approval` or `retry`. */
@@ -2716,6 +2749,11 @@ export interface components {
             tools: string[];
             /** @description Tools that cannot or must not be used. */
             leftOut: components["schemas"]["McpToolLeftOut"][];
+            /**
+             * @description Tools whose definitions are not the ones that were first seen, or accepted since. By `on_change`
+             *     their calls need an approval, or they are left out.
+             */
+            changed: components["schemas"]["McpToolChanged"][];
             /**
              * @description Patterns of the configuration that match no tool of the server. While `approval` names a tool
              *     that the server does not have, every call of an agent needs approval.
@@ -2751,11 +2789,40 @@ export interface components {
          * @enum {string}
          */
         McpServerState: "connecting" | "ready" | "failed";
+        /** @description A tool whose definition is not the accepted one. */
+        McpToolChanged: {
+            /** @description Its name at the server. */
+            name: string;
+            /** @description Hash of the definition that it has now, to be named when that is accepted. */
+            hash: string;
+            /** @description Time at which the server was first seen to have the tool. */
+            firstSeen: components["schemas"]["Timestamp"];
+            /** @description Time since which the other definition is accepted. */
+            acceptedAt: components["schemas"]["Timestamp"];
+            /**
+             * @description Parts that differ: the description or the title, the schema of the arguments, that of the result, or
+             *     the hints about effects.
+             */
+            parts: components["schemas"]["McpToolPart"][];
+            /** @description The new description, if it differs, around the first difference. */
+            description?: string;
+        };
         /** @description A tool that is not used. */
         McpToolLeftOut: {
             /** @description Its name at the server. */
             name: string;
             reason: string;
+        };
+        /**
+         * @description Part of the definition of a tool.
+         * @enum {string}
+         */
+        McpToolPart: "description" | "parameters" | "result" | "annotations";
+        /** @description Response of `POST /tools/mcp/:server/accept`. */
+        McpToolsAccepted: {
+            name: string;
+            /** @description Names, at the server, of the tools whose definitions were not accepted before. */
+            accepted: string[];
         };
         /** @description An agent or a workflow. */
         Model: {
@@ -3888,7 +3955,7 @@ export interface components {
          *
          *     `memory_off`: Agent assistant has no memory
          */
-        "Refused400.105": {
+        "Refused400.108": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3914,7 +3981,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the body ends before it is complete
          */
-        "Refused400.106": {
+        "Refused400.109": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3926,7 +3993,7 @@ export interface components {
             };
         };
         /** @description `header_invalid`: Invalid header Sec-WebSocket-Key: must be sent */
-        "Refused400.114": {
+        "Refused400.117": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3944,7 +4011,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the query cannot be read
          */
-        "Refused400.116": {
+        "Refused400.119": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4356,7 +4423,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the body ends before it is complete
          */
-        "Refused400.95": {
+        "Refused400.98": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 /** @description Error code, for programs; not of errors of the protocol. */
@@ -4392,7 +4459,7 @@ export interface components {
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.110": {
+        "Refused403.113": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4609,7 +4676,7 @@ export interface components {
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.96": {
+        "Refused403.99": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 /** @description Error code, for programs; not of errors of the protocol. */
@@ -4621,7 +4688,19 @@ export interface components {
             };
         };
         /** @description `not_found`: Not found: GET /mcp */
-        "Refused404.104": {
+        "Refused404.100": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                /** @description Error code, for programs; not of errors of the protocol. */
+                "x-error-code"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        /** @description `not_found`: Not found: GET /mcp */
+        "Refused404.107": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4637,18 +4716,6 @@ export interface components {
          *
          *     `conversation_not_found`: Conversation not found
          */
-        "Refused404.108": {
-            headers: {
-                "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Failure"];
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `not_found`: Not found: DELETE /api/memory/users/%00 */
         "Refused404.111": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
@@ -4660,8 +4727,20 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description `not_found`: Not found: DELETE /api/memory/users/%00 */
+        "Refused404.114": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description `trace_not_found`: Trace 0af7651916cd43dd8448eb211c80319c not found */
-        "Refused404.112": {
+        "Refused404.115": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4673,7 +4752,7 @@ export interface components {
             };
         };
         /** @description `span_not_found`: Span b7ad6b7169203331 not found */
-        "Refused404.113": {
+        "Refused404.116": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4900,8 +4979,24 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `not_found`: Not found: GET /mcp */
-        "Refused404.97": {
+        /**
+         * @description `mcp_server_not_found`: MCP server files not found
+         *
+         *     `tool_not_found`: Tool write not found
+         */
+        "Refused404.95": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `body_too_slow`: Request body was not received in time */
+        "Refused408.101": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 /** @description Error code, for programs; not of errors of the protocol. */
@@ -4948,8 +5043,8 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description `body_too_slow`: Request body was not received in time */
-        "Refused408.98": {
+        /** @description `idempotency_key_reused`: Idempotency-Key was used with another body */
+        "Refused409.102": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 /** @description Error code, for programs; not of errors of the protocol. */
@@ -4961,7 +5056,7 @@ export interface components {
             };
         };
         /** @description `conversation_exists`: Conversation already exists: holidays */
-        "Refused409.107": {
+        "Refused409.110": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4973,7 +5068,7 @@ export interface components {
             };
         };
         /** @description `conversation_exists`: Conversation already exists: holidays-2 */
-        "Refused409.109": {
+        "Refused409.112": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -5200,16 +5295,16 @@ export interface components {
                 "application/json": components["schemas"]["OpenAiError"];
             };
         };
-        /** @description `idempotency_key_reused`: Idempotency-Key was used with another body */
-        "Refused409.99": {
+        /** @description `mcp_tool_changed`: Tool files.write_file does not have this definition: it has changed again */
+        "Refused409.96": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
-                /** @description Error code, for programs; not of errors of the protocol. */
-                "x-error-code"?: string;
+                "x-error-code": components["headers"]["ErrorCode"];
                 [name: string]: unknown;
             };
             content: {
-                "application/json": Record<string, never>;
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
             };
         };
         /** @description `link_expired`: This link was good until 2026-09-21T14:13:20.000Z */
@@ -5238,7 +5333,7 @@ export interface components {
             };
         };
         /** @description `body_too_large`: Request body is larger than 1048576 bytes */
-        "Refused413.100": {
+        "Refused413.103": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 /** @description Error code, for programs; not of errors of the protocol. */
@@ -5290,7 +5385,7 @@ export interface components {
          *
          *     `encoding_unsupported`: Content encoding gzip is not supported, send the body as it is
          */
-        "Refused415.101": {
+        "Refused415.104": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 /** @description Error code, for programs; not of errors of the protocol. */
@@ -5354,7 +5449,7 @@ export interface components {
             };
         };
         /** @description `upgrade_required`: This route is a WebSocket: send Connection: Upgrade and Upgrade: websocket */
-        "Refused426.115": {
+        "Refused426.118": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -5368,7 +5463,7 @@ export interface components {
             };
         };
         /** @description `internal`: Internal server error */
-        "Refused500.102": {
+        "Refused500.105": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 /** @description Error code, for programs; not of errors of the protocol. */
@@ -5589,7 +5684,7 @@ export interface components {
          *
          *     `store_unavailable`: The store is not available
          */
-        "Refused503.103": {
+        "Refused503.106": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 /** @description Error code, for programs; not of errors of the protocol. */
@@ -5802,6 +5897,19 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description `store_unavailable`: The store is not available */
+        "Refused503.97": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                "retry-after": components["headers"]["RetryAfter"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
     };
     parameters: {
         /** @description A repeated request with the same key and body gets the response of the first one. Stored for `limits.idempotency_ttl`. */
@@ -5822,7 +5930,7 @@ export interface components {
         /** @description Model that answered in place of the configured one. */
         ModelFallback: string;
         /** @description Error code, for programs. Never changes. */
-        ErrorCode: "agent_not_found" | "agent_required" | "answer_invalid" | "answer_refused" | "ask_ambiguous" | "ask_answered" | "ask_changed" | "ask_claimed" | "ask_expired" | "ask_not_found" | "ask_withdrawn" | "at_capacity" | "body_invalid" | "body_too_large" | "body_too_slow" | "busy" | "conversation_exists" | "conversation_not_found" | "definition_differs" | "draining" | "encoding_unsupported" | "environment_file_failed" | "execution_exists" | "execution_failed" | "execution_moved" | "execution_not_found" | "execution_not_running" | "generation_cancelled" | "generation_exists" | "generation_failed" | "generation_not_found" | "generation_not_running" | "header_invalid" | "host_not_allowed" | "idempotency_key_reused" | "input_invalid" | "install_failed" | "install_off" | "install_running" | "internal" | "json_invalid" | "link_expired" | "link_invalid" | "links_off" | "local_only" | "mcp_server_not_found" | "media_type_unsupported" | "memory_off" | "model_not_found" | "not_assigned" | "not_found" | "not_suspended" | "not_yours" | "origin_not_allowed" | "package_not_found" | "provider_auth" | "provider_error" | "provider_rate_limited" | "provider_timeout" | "query_invalid" | "request_invalid" | "resume_data_invalid" | "role_missing" | "schema_invalid" | "server_unreachable" | "span_not_found" | "step_ambiguous" | "step_asks" | "step_does_not_suspend" | "step_not_found" | "step_not_replayable" | "step_not_suspended" | "store_unavailable" | "suspension_passed" | "tool_failed" | "tool_input_invalid" | "tool_not_found" | "trace_not_found" | "unsupported_parameter" | "updates_unchecked" | "upgrade_required" | "workflow_not_found";
+        ErrorCode: "agent_not_found" | "agent_required" | "answer_invalid" | "answer_refused" | "ask_ambiguous" | "ask_answered" | "ask_changed" | "ask_claimed" | "ask_expired" | "ask_not_found" | "ask_withdrawn" | "at_capacity" | "body_invalid" | "body_too_large" | "body_too_slow" | "busy" | "conversation_exists" | "conversation_not_found" | "definition_differs" | "draining" | "encoding_unsupported" | "environment_file_failed" | "execution_exists" | "execution_failed" | "execution_moved" | "execution_not_found" | "execution_not_running" | "generation_cancelled" | "generation_exists" | "generation_failed" | "generation_not_found" | "generation_not_running" | "header_invalid" | "host_not_allowed" | "idempotency_key_reused" | "input_invalid" | "install_failed" | "install_off" | "install_running" | "internal" | "json_invalid" | "link_expired" | "link_invalid" | "links_off" | "local_only" | "mcp_server_not_found" | "mcp_tool_changed" | "media_type_unsupported" | "memory_off" | "model_not_found" | "not_assigned" | "not_found" | "not_suspended" | "not_yours" | "origin_not_allowed" | "package_not_found" | "provider_auth" | "provider_error" | "provider_rate_limited" | "provider_timeout" | "query_invalid" | "request_invalid" | "resume_data_invalid" | "role_missing" | "schema_invalid" | "server_unreachable" | "span_not_found" | "step_ambiguous" | "step_asks" | "step_does_not_suspend" | "step_not_found" | "step_not_replayable" | "step_not_suspended" | "store_unavailable" | "suspension_passed" | "tool_failed" | "tool_input_invalid" | "tool_not_found" | "trace_not_found" | "unsupported_parameter" | "updates_unchecked" | "upgrade_required" | "workflow_not_found";
         /** @description Seconds to wait before a retry. */
         RetryAfter: number;
         /** @description Required authentication. */
@@ -8500,6 +8608,52 @@ export interface operations {
             500: components["responses"]["Refused500.16"];
         };
     };
+    acceptMcpTools: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the server */
+                server: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "tool": "write_file"
+                 *     }
+                 */
+                "application/json": components["schemas"]["McpAcceptBody"];
+            };
+        };
+        responses: {
+            /** @description The definitions are accepted */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["McpToolsAccepted"];
+                    };
+                };
+            };
+            400: components["responses"]["Refused400.28"];
+            403: components["responses"]["Refused403.73"];
+            404: components["responses"]["Refused404.95"];
+            408: components["responses"]["Refused408.4"];
+            409: components["responses"]["Refused409.96"];
+            413: components["responses"]["Refused413.6"];
+            415: components["responses"]["Refused415.7"];
+            500: components["responses"]["Refused500.16"];
+            503: components["responses"]["Refused503.97"];
+        };
+    };
     callMcp: {
         parameters: {
             query?: never;
@@ -8547,15 +8701,15 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.95"];
-            403: components["responses"]["Refused403.96"];
-            404: components["responses"]["Refused404.97"];
-            408: components["responses"]["Refused408.98"];
-            409: components["responses"]["Refused409.99"];
-            413: components["responses"]["Refused413.100"];
-            415: components["responses"]["Refused415.101"];
-            500: components["responses"]["Refused500.102"];
-            503: components["responses"]["Refused503.103"];
+            400: components["responses"]["Refused400.98"];
+            403: components["responses"]["Refused403.99"];
+            404: components["responses"]["Refused404.100"];
+            408: components["responses"]["Refused408.101"];
+            409: components["responses"]["Refused409.102"];
+            413: components["responses"]["Refused413.103"];
+            415: components["responses"]["Refused415.104"];
+            500: components["responses"]["Refused500.105"];
+            503: components["responses"]["Refused503.106"];
         };
     };
     callNamedMcp: {
@@ -8608,15 +8762,15 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.95"];
-            403: components["responses"]["Refused403.96"];
-            404: components["responses"]["Refused404.97"];
-            408: components["responses"]["Refused408.98"];
-            409: components["responses"]["Refused409.99"];
-            413: components["responses"]["Refused413.100"];
-            415: components["responses"]["Refused415.101"];
-            500: components["responses"]["Refused500.102"];
-            503: components["responses"]["Refused503.103"];
+            400: components["responses"]["Refused400.98"];
+            403: components["responses"]["Refused403.99"];
+            404: components["responses"]["Refused404.100"];
+            408: components["responses"]["Refused408.101"];
+            409: components["responses"]["Refused409.102"];
+            413: components["responses"]["Refused413.103"];
+            415: components["responses"]["Refused415.104"];
+            500: components["responses"]["Refused500.105"];
+            503: components["responses"]["Refused503.106"];
         };
     };
     describeMcp: {
@@ -8643,7 +8797,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.104"];
+            404: components["responses"]["Refused404.107"];
             500: components["responses"]["Refused500.16"];
         };
     };
@@ -8674,7 +8828,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.104"];
+            404: components["responses"]["Refused404.107"];
             500: components["responses"]["Refused500.16"];
         };
     };
@@ -8710,7 +8864,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.105"];
+            400: components["responses"]["Refused400.108"];
             403: components["responses"]["Refused403.19"];
             404: components["responses"]["Refused404.29"];
             500: components["responses"]["Refused500.16"];
@@ -8758,11 +8912,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.106"];
+            400: components["responses"]["Refused400.109"];
             403: components["responses"]["Refused403.2"];
             404: components["responses"]["Refused404.29"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.107"];
+            409: components["responses"]["Refused409.110"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.16"];
@@ -8800,9 +8954,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.105"];
+            400: components["responses"]["Refused400.108"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.108"];
+            404: components["responses"]["Refused404.111"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -8841,9 +8995,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.105"];
+            400: components["responses"]["Refused400.108"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.108"];
+            404: components["responses"]["Refused404.111"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -8891,9 +9045,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.106"];
+            400: components["responses"]["Refused400.109"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.108"];
+            404: components["responses"]["Refused404.111"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
@@ -8936,9 +9090,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.105"];
+            400: components["responses"]["Refused400.108"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.108"];
+            404: components["responses"]["Refused404.111"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -8974,9 +9128,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.105"];
+            400: components["responses"]["Refused400.108"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.108"];
+            404: components["responses"]["Refused404.111"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -9026,9 +9180,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.106"];
+            400: components["responses"]["Refused400.109"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.108"];
+            404: components["responses"]["Refused404.111"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
@@ -9078,11 +9232,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.106"];
+            400: components["responses"]["Refused400.109"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.108"];
+            404: components["responses"]["Refused404.111"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.109"];
+            409: components["responses"]["Refused409.112"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.16"];
@@ -9121,7 +9275,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.105"];
+            400: components["responses"]["Refused400.108"];
             403: components["responses"]["Refused403.19"];
             404: components["responses"]["Refused404.29"];
             500: components["responses"]["Refused500.16"];
@@ -9156,8 +9310,8 @@ export interface operations {
                     };
                 };
             };
-            403: components["responses"]["Refused403.110"];
-            404: components["responses"]["Refused404.111"];
+            403: components["responses"]["Refused403.113"];
+            404: components["responses"]["Refused404.114"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.44"];
         };
@@ -9257,7 +9411,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.112"];
+            404: components["responses"]["Refused404.115"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -9307,7 +9461,7 @@ export interface operations {
             };
             400: components["responses"]["Refused400.18"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.112"];
+            404: components["responses"]["Refused404.115"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -9339,7 +9493,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.113"];
+            404: components["responses"]["Refused404.116"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -9389,7 +9543,7 @@ export interface operations {
             };
             400: components["responses"]["Refused400.18"];
             403: components["responses"]["Refused403.19"];
-            404: components["responses"]["Refused404.113"];
+            404: components["responses"]["Refused404.116"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.20"];
         };
@@ -9524,9 +9678,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.114"];
+            400: components["responses"]["Refused400.117"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.115"];
+            426: components["responses"]["Refused426.118"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.41"];
         };
@@ -9565,9 +9719,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.116"];
+            400: components["responses"]["Refused400.119"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.115"];
+            426: components["responses"]["Refused426.118"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.41"];
         };
@@ -9600,9 +9754,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.116"];
+            400: components["responses"]["Refused400.119"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.115"];
+            426: components["responses"]["Refused426.118"];
             500: components["responses"]["Refused500.16"];
             503: components["responses"]["Refused503.41"];
         };

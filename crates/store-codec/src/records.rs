@@ -6,6 +6,7 @@
 mod agents;
 mod asks;
 mod execution;
+mod known_tools;
 mod log;
 #[cfg(test)]
 mod tests;
@@ -18,4 +19,5 @@ pub use self::asks::{
 pub use self::execution::{
     DEFINITION, EVENTS, REPLAYED_FROM, end_of, idempotency_of, projection_of, start_of, timer_of,
 };
+pub use self::known_tools::known_tool_of;
 pub use self::log::log_record_of;

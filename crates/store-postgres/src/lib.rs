@@ -31,6 +31,7 @@ mod generations;
 mod history;
 mod journal;
 mod key_purge;
+mod known_tools;
 mod lane;
 mod list;
 mod log_writes;

@@ -35,13 +35,14 @@ pub(crate) const EXTENSIONS: [&str; 2] = ["pg_trgm", "btree_gin"];
 
 /// Migrations; number `i` leads from version `i` to `i + 1` of the tables, which is in
 /// `meta.schema`. Servers that know version 1 can work on all of them.
-pub(crate) const STEPS: [Step; 6] = [
+pub(crate) const STEPS: [Step; 7] = [
     Step { sql: V1, least: 1 },
     Step { sql: V2, least: 1 },
     Step { sql: V3, least: 1 },
     Step { sql: V4, least: 1 },
     Step { sql: V5, least: 1 },
     Step { sql: V6, least: 1 },
+    Step { sql: V7, least: 1 },
 ];
 
 const V1: &str = r#"
@@ -362,3 +363,16 @@ CREATE INDEX asks_closed_by_agent ON asks (agent, closed, n)
 CREATE INDEX asks_closed_by_user ON asks (user_id, closed, n)
     WHERE closed IS NOT NULL AND user_id IS NOT NULL;
 ";
+
+/// `mcp_tools` has the tools that MCP servers were seen to have, with the accepted definition of each.
+const V7: &str = r#"
+CREATE TABLE mcp_tools (
+    first_seen bigint NOT NULL,
+    accepted   bigint NOT NULL,
+    server     text   COLLATE "C" NOT NULL,
+    tool       text   COLLATE "C" NOT NULL,
+    hash       text   COLLATE "C" NOT NULL,
+    body       text   COLLATE "C" NOT NULL,
+    PRIMARY KEY (server, tool)
+);
+"#;

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::store::{AppendError, ConversationKey, Row};
+use greenroom_actors::ports::store::{AppendError, ConversationKey, KnownTool, Row};
 use greenroom_store_codec::prepared::{
     PreparedAskRevision, PreparedConversation, PreparedGeneration, PreparedMissingAsks,
     PreparedPatch,
@@ -44,6 +44,14 @@ pub(super) enum Change {
     DropGenerations(Vec<Row>),
     PutAsks(Box<PreparedMissingAsks>),
     ReviseAsk(Box<PreparedAskRevision>),
+    SeeTools {
+        seen: Vec<KnownTool>,
+        tools_max: usize,
+    },
+    AcceptTool {
+        accepted: Box<KnownTool>,
+        replaced: Arc<str>,
+    },
     /// Writes a generation if its continuation has this revision.
     Settle {
         revision: u64,
@@ -96,6 +104,12 @@ impl Session<'_> {
             Change::DropGenerations(rows) => self.generations.drop_ended(rows, PART).map(Ok),
             Change::PutAsks(missing) => self.asks.put(missing).map(|was_put| Ok(whole(was_put))),
             Change::ReviseAsk(change) => self.asks.revise(change).map(|it| Ok(whole(it))),
+            Change::SeeTools { seen, tools_max } => {
+                self.known_tools.see(seen, *tools_max).map(|()| Ok(Part::whole(0)))
+            }
+            Change::AcceptTool { accepted, replaced } => {
+                self.known_tools.accept(accepted, replaced).map(|it| Ok(whole(it)))
+            }
             Change::Settle { revision, write } => {
                 self.settle(*revision, write).map(|was_newest| Ok(whole(was_newest)))
             }

@@ -21,6 +21,7 @@ mod guard;
 mod history;
 mod job;
 mod key_purge;
+mod known_tools;
 mod list;
 mod log_writes;
 mod logs;

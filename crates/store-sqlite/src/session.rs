@@ -14,6 +14,7 @@ use super::continuations::Continuations;
 use super::conversations::Conversations;
 use super::counts::Counts;
 use super::generations::Generations;
+use super::known_tools::ToolWrites;
 use super::log_writes::LogWrites;
 use super::retention::Drops;
 
@@ -41,6 +42,7 @@ pub(super) struct Session<'c> {
     put_key: Statement<'c>,
     purge_keys: Statement<'c>,
     put_definition: Statement<'c>,
+    pub(super) known_tools: ToolWrites<'c>,
     pub(super) generations: Generations<'c>,
     pub(super) continuations: Continuations<'c>,
     pub(super) conversations: Conversations<'c>,
@@ -122,6 +124,7 @@ impl<'c> Session<'c> {
             put_key: connection.prepare(PUT_KEY)?,
             purge_keys: connection.prepare(PURGE_KEYS)?,
             put_definition: connection.prepare(PUT_DEFINITION)?,
+            known_tools: ToolWrites::prepare(connection)?,
             generations: Generations::prepare(connection)?,
             continuations: Continuations::prepare(connection)?,
             conversations: Conversations::prepare(connection)?,

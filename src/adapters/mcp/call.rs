@@ -15,7 +15,8 @@ use serde_json::{Map, Value};
 use super::connect::{status_of, was_not_sent, why_not_sent};
 use super::elicit::{DECLINED, Memo, Next, Question, Round, within};
 use super::legacy::was_unclear;
-use super::link::{Link, Peered};
+use super::link::Link;
+use super::peered::Peered;
 use super::request::{self, Reply};
 use super::result::value_of;
 use super::tasks::Task;
@@ -123,9 +124,13 @@ async fn call(
             Next::Ask(question, memo) => return Err(asked(link, &question, &memo)),
             Next::Task(task) => return task.follow(link, tool, context).await,
         };
-        let Peered { peer, session, is_repeatable } = link.connected(tool, lost_session).await?;
+        let Peered { peer, session, is_repeatable, change } =
+            link.connected(tool, lost_session).await?;
         if context.is_repetition && !is_repeatable {
             return Err(interrupted());
+        }
+        if let Some(change) = change {
+            link.settle(tool, &change, context).await?;
         }
         let mut params = params(tool, arguments.clone(), context);
         (params.input_responses, params.request_state) = (responses.clone(), state.clone());

@@ -6,9 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use greenroom_actors::agent::OnCrash;
 use greenroom_actors::agent::tool::{ToolBody, ToolDefinition, ToolFunction};
 use greenroom_actors::ports::model::ToolSpec;
+use greenroom_actors::ports::store::KnownTools;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -19,8 +22,9 @@ use super::call::{function, placeholder};
 use super::connect::start_checks;
 use super::link::Link;
 use super::names::{Listed, RemoteTool};
+use super::records::Records;
 use super::settings::{McpServer, McpTransport};
-use crate::mcp_servers::{McpServers, ServerStatus};
+use crate::mcp_servers::{McpServers, NotAccepted, ServerStatus};
 
 /// Longest wait for the end of programs when the process stops. Each of them is killed after a grace,
 /// but one that waits for a disk ends when the disk answers.
@@ -31,6 +35,7 @@ const STOP_PAUSE: Duration = Duration::from_millis(5);
 /// The MCP servers of a configuration.
 pub struct McpHub {
     links: BTreeMap<String, Arc<Link>>,
+    records: Records,
     changes: watch::Receiver<u64>,
     stop: CancellationToken,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -42,13 +47,18 @@ impl McpHub {
     /// Prepares servers; none is connected before [`McpHub::start`].
     pub fn new(servers: impl IntoIterator<Item = McpServer>, environment: &McpEnvironment) -> Self {
         let (sender, changes) = watch::channel(0);
+        let records = Records::default();
         let link = |server: McpServer| {
             let name = server.name.to_string();
-            (name, Arc::new(Link::new(server, environment.clone(), sender.clone())))
+            (
+                name,
+                Arc::new(Link::new(server, environment.clone(), records.clone(), sender.clone())),
+            )
         };
         let links = servers.into_iter().map(link).collect();
         Self {
             links,
+            records,
             changes,
             stop: CancellationToken::new(),
             thread: Mutex::default(),
@@ -56,12 +66,14 @@ impl McpHub {
         }
     }
 
-    /// Begins to connect all servers, on a separate thread, and returns at once.
-    pub fn start(&self) -> io::Result<()> {
+    /// Begins to connect all servers, on a separate thread, and returns at once. The store knows the
+    /// definitions of their tools. Must be called on a thread that has a runtime.
+    pub fn start(&self, store: Arc<dyn KnownTools>) -> io::Result<()> {
         if self.links.is_empty() {
             return Ok(());
         }
         start_checks()?;
+        self.records.open(store);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (links, stop) = (self.links.values().cloned().collect::<Vec<_>>(), self.stop.clone());
         let thread = std::thread::Builder::new().name("mcp".to_owned()).spawn(move || {
@@ -143,7 +155,7 @@ fn defined_of(link: &Arc<Link>, known: &mut Defined) -> Vec<Arc<ToolDefinition>>
 /// `is_guarded`: its calls need approval whatever its name.
 fn definition(link: &Arc<Link>, tool: &RemoteTool, is_guarded: bool) -> Arc<ToolDefinition> {
     let McpServer { name: server, approval, timeout, task_timeout, .. } = &*link.server;
-    let RemoteTool { name, description, parameters, arguments, is_repeatable } = tool;
+    let RemoteTool { name, description, parameters, arguments, is_repeatable, .. } = tool;
     let spec = ToolSpec {
         name: format!("{server}.{name}"),
         description: description.clone(),
@@ -181,6 +193,7 @@ impl McpServers for McpHub {
                 protocol: protocol.map(|version| version.to_string()),
                 tools: tools.collect(),
                 left_out: listed.left_out.clone(),
+                changed: link.changed(),
                 unmatched: listed.unmatched.clone(),
                 running: link.running(),
                 lost: link.counts.lost(),
@@ -195,6 +208,24 @@ impl McpServers for McpHub {
         let Some(link) = self.links.get(name) else { return false };
         link.restart.notify_one();
         true
+    }
+
+    fn accept<'a>(
+        &'a self,
+        name: &'a str,
+        tool: Option<(&'a str, Option<&'a str>)>,
+    ) -> BoxFuture<'a, Result<Vec<String>, NotAccepted>> {
+        async move {
+            let link = self.links.get(name).ok_or(NotAccepted::NoServer)?;
+            match tool {
+                Some((tool, hash)) => {
+                    let is_new = link.accept(tool, hash).await?;
+                    Ok(is_new.then(|| tool.to_owned()).into_iter().collect())
+                }
+                None => link.accept_all().await,
+            }
+        }
+        .boxed()
     }
 }
 

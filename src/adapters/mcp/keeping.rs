@@ -1,7 +1,7 @@
 //! The list of tools of a connected server, read again whenever it may have changed.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use rmcp::{Peer, RoleClient, ServiceError};
@@ -12,7 +12,7 @@ use super::link::{Ending, Link, State};
 use super::listen::listen;
 use super::names::{Admission, Listed};
 use super::settings::McpTransport;
-use crate::mcp_servers::Unmatched;
+use crate::mcp_servers::{ChangedTool, Unmatched};
 
 /// Shortest time between two reads of a list, however often the server says that it has changed.
 const LIST_PAUSE: Duration = Duration::from_secs(1);
@@ -37,7 +37,10 @@ impl Link {
             Ok(Err(error)) => return Ending::Failed(why_not_listed(&error)),
             Err(_) => return Ending::Failed("it did not list its tools in time".to_owned()),
         };
-        let (mut fresh, mut pause) = (self.take(listed).1, LIST_PAUSE);
+        let (mut fresh, mut pause) = match self.take(listed).await {
+            Ok((_, fresh)) => (fresh, LIST_PAUSE),
+            Err(why) => return Ending::Failed(why),
+        };
         let session = self.sessions.fetch_add(1, Ordering::Relaxed);
         self.enter(State::Ready(peer.clone(), session));
         // again, now that calls find a connection
@@ -57,7 +60,10 @@ impl Link {
             match timeout(self.server.connect_timeout, self.list(peer)).await {
                 Ok(Ok(listed)) => {
                     let has_changed;
-                    (has_changed, fresh) = self.take(listed);
+                    (has_changed, fresh) = self.take(listed).await.unwrap_or_else(|why| {
+                        log::warn!("MCP server {}: {why}", self.name());
+                        (false, Some(FRESH_MIN))
+                    });
                     if has_changed {
                         pause = (pause * 2).min(LIST_PAUSE_MAX);
                     }
@@ -90,28 +96,34 @@ impl Link {
         &self,
         peer: &Peer<RoleClient>,
     ) -> Result<(Listed, Option<Duration>), ServiceError> {
-        list(peer, Admission::of(&self.server, self.secrets(), self.listed())).await
+        let before = Arc::clone(&*self.newest.lock().await);
+        list(peer, Admission::of(&self.server, self.secrets(), before)).await
     }
 
     /// Takes over a list. Returns whether it is another one, and the time for which it is fresh.
-    fn take(&self, (listed, fresh): (Listed, Option<Duration>)) -> (bool, Option<Duration>) {
-        let mut known = self.listed.write().unwrap_or_else(PoisonError::into_inner);
-        let has_changed = **known != listed;
-        if has_changed {
-            *known = Arc::new(listed);
-            drop(known);
-            self.changes.send_modify(|number| *number += 1);
-        }
-        (has_changed, self.fresh_for(fresh))
+    async fn take(
+        &self,
+        (listed, fresh): (Listed, Option<Duration>),
+    ) -> Result<(bool, Option<Duration>), String> {
+        let is_other = **self.newest.lock().await != listed;
+        self.review(Some(listed)).await?;
+        let fresh = self.fresh_for(fresh);
+        // another process may accept what has changed
+        let has_changed = !self.listed().changed.is_empty();
+        let looked = fresh.unwrap_or(LOOK_PAUSE).min(LOOK_PAUSE);
+        Ok((is_other, if has_changed { Some(looked) } else { fresh }))
     }
 
     /// Logs what was found, with patterns that match no tool.
     fn report(&self) {
         let (name, listed) = (self.name(), self.listed());
-        let Listed { tools, left_out, unmatched, is_guarded } = &*listed;
+        let Listed { tools, left_out, changed, unmatched, is_guarded } = &*listed;
         log::info!("MCP server {name}: connected; {} tools", tools.len());
         for left_out in left_out {
             log::debug!("MCP server {name}: {} is left out: {}", left_out.name, left_out.why);
+        }
+        for ChangedTool { name: tool, .. } in changed {
+            log::warn!("MCP server {name}: {tool} has changed, and waits to be accepted");
         }
         for Unmatched { key, pattern } in unmatched {
             log::warn!("mcp.{name}.{key}: the server has no tool {pattern}");

@@ -4,22 +4,21 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use greenroom_actors::agent::tool::ToolError;
-use greenroom_actors::domain::failure::{ErrorKind, shortened};
+use greenroom_actors::domain::failure::shortened;
 use rmcp::model::ProtocolVersion;
 use rmcp::{Peer, RoleClient};
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Mutex, Notify, Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::call::failed;
 use super::child::Program;
 use super::connect::{Client, Era, McpEnvironment, Opened, is_of_older, open, why_not_begun};
 use super::counts::Counts;
 use super::events::SessionId;
 use super::legacy::Asking;
-use super::names::{Listed, RemoteTool};
+use super::names::Listed;
 use super::progress::Listeners;
+use super::records::Records;
 use super::settings::McpServer;
 use crate::adapters::tools::secrets::Known;
 use crate::mcp_servers::ServerState;
@@ -39,15 +38,6 @@ pub(super) enum State {
     /// With the number of the session.
     Ready(Peer<RoleClient>, u64),
     Failed(Arc<str>),
-}
-
-/// A connection that can be called.
-pub(super) struct Peered {
-    pub(super) peer: Peer<RoleClient>,
-    /// Number of the session.
-    pub(super) session: u64,
-    /// True if the tool may be called again when it is not known whether a call had its effect.
-    pub(super) is_repeatable: bool,
 }
 
 /// End of a session.
@@ -70,8 +60,13 @@ pub(super) enum Ending {
 pub(super) struct Link {
     pub(super) server: Arc<McpServer>,
     environment: McpEnvironment,
-    state: watch::Sender<State>,
+    pub(super) state: watch::Sender<State>,
+    /// The newest list as the server says it. Held while it is reviewed.
+    pub(super) newest: Mutex<Arc<Listed>>,
+    /// The same as it is used.
     pub(super) listed: RwLock<Arc<Listed>>,
+    /// Definitions that are accepted.
+    pub(super) records: Records,
     /// Secrets that were sent to the server.
     secrets: RwLock<Arc<Known>>,
     /// Limit of calls at once, which all tools share.
@@ -98,6 +93,7 @@ impl Link {
     pub(super) fn new(
         server: McpServer,
         environment: McpEnvironment,
+        records: Records,
         changes: watch::Sender<u64>,
     ) -> Self {
         Self {
@@ -107,7 +103,9 @@ impl Link {
             asking: Arc::default(),
             progress: Arc::default(),
             state: watch::Sender::new(State::Connecting),
+            newest: Mutex::default(),
             listed: RwLock::default(),
+            records,
             secrets: RwLock::default(),
             restart: Notify::new(),
             changed: Arc::default(),
@@ -169,44 +167,6 @@ impl Link {
     /// Returns a reason, partly in words of the server, as it is shown: without secrets, then cut.
     pub(super) fn said(&self, why: &str) -> String {
         shortened(&self.without_secrets(why.to_owned()), REASON_BYTES_MAX).to_owned()
-    }
-
-    /// Waits while a connection is being made; one of the session `lost` does not count. Fails if there
-    /// is none, or if the server has no such tool; the texts are for models and callers.
-    pub(super) async fn connected(
-        &self,
-        tool: &str,
-        lost: Option<u64>,
-    ) -> Result<Peered, ToolError> {
-        let server = self.name();
-        let mut state = self.state.subscribe();
-        let is_settled = |state: &State| match state {
-            State::Connecting => false,
-            State::Ready(_, session) => lost != Some(*session),
-            State::Failed(_) => true,
-        };
-        let known = state.wait_for(is_settled).await;
-        let (peer, session) = match known.as_deref() {
-            Ok(State::Ready(peer, session)) => (peer.clone(), *session),
-            Ok(State::Connecting | State::Failed(_)) | Err(_) => {
-                let why = format!("the MCP server {server} is not connected; try again later");
-                return Err(failed(ErrorKind::Connection, why));
-            }
-        };
-        drop(known);
-        let listed = self.listed();
-        match listed.tools.iter().find(|known| known.name == tool) {
-            Some(RemoteTool { is_repeatable, .. }) => {
-                Ok(Peered { peer, session, is_repeatable: *is_repeatable })
-            }
-            None => {
-                let why = match listed.left_out.iter().find(|it| it.name == tool) {
-                    Some(left_out) => format!("{server}.{tool} cannot be used: {}", left_out.why),
-                    None => format!("the MCP server {server} has no tool {tool}"),
-                };
-                Err(failed(ErrorKind::Tool, why))
-            }
-        }
     }
 
     /// Keeps the server connected until the process stops.

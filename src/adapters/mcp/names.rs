@@ -9,10 +9,11 @@ use greenroom_actors::domain::schema::Schema;
 use rmcp::model::Tool;
 use serde_json::{Value, json};
 
+use super::changes::{Change, Prints};
 use super::cleaning::clean_value;
 use super::settings::{LEFT_OUT_BY_CHOICE, McpServer};
 use crate::adapters::tools::secrets::Known;
-use crate::mcp_servers::{LeftOut, Unmatched};
+use crate::mcp_servers::{ChangedTool, LeftOut, Unmatched};
 
 /// Longest name of a tool with that of its server, in characters: providers accept no longer ones.
 const NAME_CHARS_MAX: usize = 64;
@@ -43,6 +44,10 @@ pub(super) struct RemoteTool {
     pub(super) arguments: Arc<Schema>,
     /// True if a call may be made again when it is not known whether it had its effect.
     pub(super) is_repeatable: bool,
+    /// Hashes of its definition.
+    pub(super) prints: Prints,
+    /// Set if its definition is not accepted: calls need an approval.
+    pub(super) change: Option<Arc<Change>>,
 }
 
 impl PartialEq for RemoteTool {
@@ -52,6 +57,8 @@ impl PartialEq for RemoteTool {
             && self.name == other.name
             && self.description == other.description
             && self.parameters == other.parameters
+            && self.prints == other.prints
+            && self.change == other.change
     }
 }
 
@@ -61,6 +68,8 @@ pub(super) struct Listed {
     /// In the order of the server.
     pub(super) tools: Vec<RemoteTool>,
     pub(super) left_out: Vec<LeftOut>,
+    /// Tools whose definitions are not the accepted ones.
+    pub(super) changed: Vec<ChangedTool>,
     /// Patterns of the configuration that match no tool.
     pub(super) unmatched: Vec<Unmatched>,
     /// True if a name in `approval` is none of the server: it may be that of a tool under another
@@ -190,6 +199,7 @@ fn remote(
     bytes: &mut usize,
 ) -> Result<RemoteTool, String> {
     let name = tool.name.to_string();
+    let prints = Prints::of(&tool);
     let mut parameters = Value::Object((*tool.input_schema).clone());
     let mut description = tool.description.unwrap_or_default().into_owned();
     if !secrets.is_empty() {
@@ -211,7 +221,7 @@ fn remote(
     let is_said = hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true);
     let is_repeatable = is_said || server.retry.as_ref().is_some_and(|globs| globs.selects(&name));
     *bytes = with_this;
-    Ok(RemoteTool { name, description, parameters, arguments, is_repeatable })
+    Ok(RemoteTool { name, description, parameters, arguments, is_repeatable, prints, change: None })
 }
 
 /// Returns a schema of an object that is small, with its size in bytes.

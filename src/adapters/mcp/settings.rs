@@ -26,6 +26,10 @@ pub struct McpServer {
     pub retry: Option<Globs>,
     /// Asks for its questions; `None`: they are refused.
     pub on_input: Option<OnInput>,
+    /// Treatment of tools whose definition changes.
+    pub on_change: OnChange,
+    /// Maximum number of tools whose definitions are remembered.
+    pub tools_seen_max: usize,
     /// Time limit of one call; `None`: that of all tools.
     pub timeout: Option<Duration>,
     /// Time limit of a call that has become a task of the server.
@@ -49,6 +53,18 @@ pub const LEFT_OUT_BY_CHOICE: &str = "`tools` leaves it out";
 
 /// Default of [`McpServer::task_timeout`]: a task may wait for people.
 pub const TASK_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// Treatment of a tool whose definition is not the one that was first seen or accepted since.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnChange {
+    /// Calls of agents need an approval, others are refused, until a person accepts it.
+    #[default]
+    Ask,
+    /// It is accepted at once.
+    Use,
+    /// The tool is left out until a person accepts it.
+    Drop,
+}
 
 /// Asks for the questions of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,6 +143,8 @@ pub(super) mod tests {
             approval: None,
             retry: None,
             on_input: Some(OnInput::default()),
+            on_change: OnChange::default(),
+            tools_seen_max: 200,
             timeout: None,
             task_timeout: TASK_TIMEOUT,
             concurrency: 10,

@@ -14,7 +14,8 @@ use serde_json::Value;
 
 use super::call::{Lost, asked, failed, lost, refused};
 use super::elicit::{Memo, Next, Round};
-use super::link::{Link, Peered};
+use super::link::Link;
+use super::peered::Peered;
 use super::result::value_of;
 
 /// Pause between two looks at a task whose server suggests none.

@@ -311,6 +311,11 @@ codes! {
             "MCP server not found",
             "No MCP server has this name.",
             "`GET /tools/mcp` lists them.";
+        ToolChanged "mcp_tool_changed" 409:
+            "Tool has changed again",
+            "A definition of a tool of an MCP server was to be accepted, and the tool has another one by \
+             now; nothing was accepted.",
+            "`GET /tools/mcp` shows the definition that it has; accept that one.";
         ToolInputInvalid "tool_input_invalid" 400:
             "Invalid tool input",
             "The input does not match the parameters of the tool; it was not called.",

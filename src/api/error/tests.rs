@@ -50,7 +50,7 @@ fn details_name_the_place_and_a_suggestion_but_no_cause() {
 
 #[test]
 fn texts_and_statuses_are_those_of_the_contract() {
-    let rows: [(ApiError, u16, &str); 27] = [
+    let rows: [(ApiError, u16, &str); 28] = [
         (ApiError::WorkflowNotFound("a".to_owned().into()), 404, "Workflow a not found"),
         (ApiError::AgentNotFound("a".to_owned().into()), 404, "Agent a not found"),
         (
@@ -90,6 +90,11 @@ fn texts_and_statuses_are_those_of_the_contract() {
         ),
         (ApiError::ToolNotFound("t".to_owned().into()), 404, "Tool t not found"),
         (ApiError::ServerNotFound("s".to_owned().into()), 404, "MCP server s not found"),
+        (
+            ApiError::ToolChanged("s.t".into()),
+            409,
+            "Tool s.t does not have this definition: it has changed again",
+        ),
         (ApiError::ToolInputInvalid("n: missing".into()), 400, "Invalid tool input: n: missing"),
         (ApiError::ToolFailed("no".into()), 500, "Failed to execute tool: no"),
         (ApiError::AgentRequired("one of a, b".into()), 400, "agentId is required: one of a, b"),
@@ -397,6 +402,7 @@ fn every_kind() -> Vec<ApiError> {
         ApiError::ApprovalNeeded { tool: text(), to: text() },
         ApiError::ToolNotFound(text().into()),
         ApiError::ServerNotFound(text().into()),
+        ApiError::ToolChanged(text()),
         ApiError::ToolInputInvalid(text()),
         ApiError::ToolFailed(text()),
         ApiError::AgentRequired(text()),

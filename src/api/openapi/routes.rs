@@ -65,6 +65,7 @@ pub(super) fn describe(row: &Route, registry: &Registry, components: &mut Compon
         RouteName::DescribeNamedMcp => mcp::describe_named(),
         RouteName::ListServers => tools::servers(components),
         RouteName::RestartServer => tools::restart(components),
+        RouteName::AcceptTools => tools::accept(components),
         RouteName::ListConversations => memory::list(registry, components),
         RouteName::CreateConversation => memory::create(registry, components),
         RouteName::DescribeConversation => memory::describe(registry, components),

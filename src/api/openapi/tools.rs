@@ -6,7 +6,7 @@ use super::components::Components;
 use super::described::Described;
 use super::parts;
 use crate::api::error::ApiError;
-use crate::api::wire::mcp::{RestartedView, ServerView};
+use crate::api::wire::mcp::{AcceptBody, AcceptedView, RestartedView, ServerView};
 use crate::api::wire::shape::ID_PATTERN;
 use crate::api::wire::tool::{ToolResultView, ToolView};
 
@@ -65,4 +65,23 @@ pub(super) fn restart(components: &mut Components) -> Described {
         .with([parts::path("server", "Name of the server", parts::any_id())])
         .answering(200, parts::json_answer("Another connection begins", data))
         .refusing([ApiError::LocalOnly, ApiError::ServerNotFound("files".to_owned().into())])
+}
+
+pub(super) fn accept(components: &mut Components) -> Described {
+    let data = components.answer::<AcceptedView>();
+    Described::new("acceptMcpTools")
+        .about(
+            "Accepts the definitions that tools have now, in place of those that were seen or accepted \
+             before. Without `tool`, those of all tools that have changed.",
+        )
+        .with([parts::path("server", "Name of the server", parts::any_id())])
+        .with_body(components.body::<AcceptBody>(), false, json!({ "tool": "write_file" }))
+        .answering(200, parts::json_answer("The definitions are accepted", data))
+        .refusing([
+            ApiError::LocalOnly,
+            ApiError::ServerNotFound("files".to_owned().into()),
+            ApiError::ToolNotFound("write".to_owned().into()),
+            ApiError::ToolChanged("files.write_file".to_owned()),
+            ApiError::StoreUnavailable { recorded: None },
+        ])
 }

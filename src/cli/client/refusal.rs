@@ -119,6 +119,9 @@ fn option_for(code: &str) -> Option<&'static str> {
             "the server has no such route: compare its version with `greenroom --version`"
         }
         "auth_required" => "the token was not accepted as one; see GREENROOM_TOKEN and the profile",
+        "mcp_tool_changed" => {
+            "`greenroom tools servers -o json` has the hash of the definition that it has now"
+        }
         "mcp_server_not_found" => "`greenroom config show` has the servers of a configuration",
         "upgrade_required" => "proxies on the way must forward WebSockets",
         "json_invalid" | "body_invalid" | "request_invalid" => "the text says what is wrong",

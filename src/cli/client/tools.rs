@@ -39,6 +39,16 @@ pub(in crate::cli) enum Action {
         /// Name of the server.
         name: String,
     },
+    /// Accepts tools of an MCP server that have changed since they were seen or accepted.
+    Accept {
+        /// Name of the server.
+        name: String,
+        /// Name of the tool at the server; all that have changed without this.
+        tool: Option<String>,
+        /// Hash of the definition to accept, as `tools servers -o json` shows it: another one is refused.
+        #[arg(long, value_name = "HASH", requires = "tool")]
+        hash: Option<String>,
+    },
 }
 
 /// Runs an action.
@@ -47,6 +57,9 @@ pub(super) async fn run(session: &Session, action: &Action) -> Result<Exit, Fail
         Action::List => return list(session).await,
         Action::Servers => return servers(session).await,
         Action::Restart { name } => return restart(session, name).await,
+        Action::Accept { name, tool, hash } => {
+            return accept(session, name, tool.as_ref(), hash.as_ref()).await;
+        }
         Action::Call { name, input, timeout, user } => (name, input, *timeout, user),
     };
     let mut body = json!({ "input": json_of("--input", input)? });
@@ -118,7 +131,31 @@ fn remarks(server: &Value) -> Vec<String> {
         let so = if key == "approval" { ", so all its tools need approval" } else { "" };
         format!("{key} names no tool: {pattern}{so}")
     });
-    reason.into_iter().chain(unmatched).chain(left_out).chain(chosen).collect()
+    let changed = items(server, "changed").iter();
+    let changed = changed.map(|it| {
+        let parts: Vec<_> = items(it, "parts").iter().map(cell).collect();
+        format!("{} has changed: {}", cell(&it["name"]), parts.join(", "))
+    });
+    let remarks = reason.into_iter().chain(changed).chain(unmatched);
+    remarks.chain(left_out).chain(chosen).collect()
+}
+
+async fn accept(
+    session: &Session,
+    server: &str,
+    tool: Option<&String>,
+    hash: Option<&String>,
+) -> Result<Exit, Failure> {
+    let mut body = json!({});
+    put_text(&mut body, "tool", tool);
+    put_text(&mut body, "hash", hash);
+    let path = ["tools", "mcp", server, "accept"];
+    let accepted = session.api.data(Call::post(&path, &body)).await?;
+    session.screen.value(&accepted, |accepted| match items(accepted, "accepted") {
+        [] => vec!["nothing has changed".to_owned()],
+        tools => tools.iter().map(|tool| format!("accepted {server}.{}", cell(tool))).collect(),
+    })?;
+    Ok(Exit::Ok)
 }
 
 async fn restart(session: &Session, server: &str) -> Result<Exit, Failure> {
@@ -137,9 +174,11 @@ mod tests {
         let server = json!({ "name": "files", "state": "failed", "reason": "it ended",
             "leftOut": [{ "name": "x y", "reason": "its name" },
                         { "name": "z", "reason": LEFT_OUT_BY_CHOICE }],
+            "changed": [{ "name": "read", "parts": ["description", "parameters"] }],
             "unmatched": [{ "key": "approval", "pattern": "writes" }] });
         let expected = [
             "it ended",
+            "read has changed: description, parameters",
             "approval names no tool: writes, so all its tools need approval",
             "without x y: its name",
             "1 left out by `tools`",

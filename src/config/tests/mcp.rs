@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::problems_of;
-use crate::adapters::mcp::settings::{McpTransport, OnInput};
+use crate::adapters::mcp::settings::{McpTransport, OnChange, OnInput};
 use crate::config::Config;
 
 const AGENT: &str = "[models.m]\nprovider = \"mock\"\n";
@@ -15,7 +15,8 @@ fn all_keys_of_a_server_are_read() {
                 cwd = \"/tmp\"\nmemory_bytes_max = 1048576\ntools = [\"get_*\", \"!get_key\"]\n\
                 approval = [\"get_a*\"]\nretry = [\"get_b\"]\ntimeout = \"3s\"\nconcurrency = 2\n\
                 connect_timeout = \"4s\"\ntask_timeout = \"2d\"\nrestart = { delay = \"2s\", max_delay = \"5s\" }\n\
-                message_bytes_max = 1024\ntools_max = 1\n\
+                message_bytes_max = 1024\ntools_max = 1\ntools_seen_max = 3\n\
+                on_change = \"drop\"\n\
                 on_input = { to = [\"role:staff\", \"!self\"], deadline = \"2d\", questions_max = 3, \
                 state_bytes_max = 7 }\n";
     let config = Config::parse(text, "c.toml").unwrap();
@@ -37,6 +38,7 @@ fn all_keys_of_a_server_are_read() {
     assert_eq!(server.task_timeout, seconds(2 * 86_400));
     assert_eq!((server.connect_timeout, server.concurrency), (seconds(4), 2));
     assert_eq!((server.message_bytes_max, server.tools_max), (1024, 1));
+    assert_eq!((server.on_change, server.tools_seen_max), (OnChange::Drop, 3));
     let on_input = server.on_input.as_ref().unwrap();
     let to: Vec<_> = on_input.to.iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -45,6 +47,20 @@ fn all_keys_of_a_server_are_read() {
     );
     assert_eq!((on_input.questions_max, on_input.state_bytes_max), (3, 7));
     assert_eq!(config.mcp["files"].secrets().collect::<Vec<_>>(), ["PATH"]);
+}
+
+#[test]
+fn changes_of_tools_are_asked_about_unless_they_are_used_or_left_out() {
+    for (line, expected) in [
+        ("", OnChange::Ask),
+        ("on_change = \"ask\"\n", OnChange::Ask),
+        ("on_change = \"use\"\n", OnChange::Use),
+        ("on_change = \"drop\"\n", OnChange::Drop),
+    ] {
+        let config = Config::parse(&format!("{URL}{line}"), "c.toml").unwrap();
+        let server = &config.mcp["s"].server;
+        assert_eq!((server.on_change, server.tools_seen_max), (expected, 2000), "{line}");
+    }
 }
 
 #[test]
@@ -121,7 +137,9 @@ fn mistakes_in_servers() {
         (&format!("{URL}concurrency = 0\n"), "must be from 1 to 1000000".to_owned()),
         (&format!("{URL}message_bytes_max = 1023\n"), "must be from 1024 to".to_owned()),
         (&format!("{URL}tools_max = 10001\n"), "must be from 1 to 10000".to_owned()),
-        (&format!("{URL}on_change = \"ask\"\n"), "not supported by this version".to_owned()),
+        (&format!("{URL}oauth = {{}}\n"), "not supported by this version".to_owned()),
+        (&format!("{URL}on_change = \"asks\"\n"), "did you mean ask?".to_owned()),
+        (&format!("{URL}tools_seen_max = 0\n"), "must be from 1 to 100000".to_owned()),
         (&format!("{URL}on_input = \"ask\"\n"), "mcp.s.on_input".to_owned()),
         (&format!("{URL}on_input = {{ too = [] }}\n"), "did you mean to?".to_owned()),
         (&format!("{URL}on_input = {{ to = [\"ann\"] }}\n"), "mcp.s.on_input.to[0]".to_owned()),

@@ -68,7 +68,10 @@ async fn every_row_of_the_catalogue_is_bound() {
         // there are no MCP servers, and no faces
         let is_of_none = matches!(
             row.name,
-            RouteName::RestartServer | RouteName::DescribeMcp | RouteName::DescribeNamedMcp
+            RouteName::RestartServer
+                | RouteName::AcceptTools
+                | RouteName::DescribeMcp
+                | RouteName::DescribeNamedMcp
         );
         let is_answered = status == 404 && is_of_none;
         // Handlers that need the runtime fail with 500.

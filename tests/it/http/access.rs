@@ -198,7 +198,7 @@ fn walk(site: &Site, needs_token: impl Fn(&Route) -> bool, needs_admin: bool) {
 }
 
 /// Routes that the specification and the contract protect by default.
-const PROTECTED: [&str; 32] = [
+const PROTECTED: [&str; 33] = [
     "POST /workflows/:id/execute",
     "POST /workflows/:id/stream",
     "POST /workflows/:id/executions/:executionId/cancel",
@@ -208,6 +208,7 @@ const PROTECTED: [&str; 32] = [
     "GET /v1/models/*",
     "GET /tools/mcp",
     "POST /tools/mcp/:server/restart",
+    "POST /tools/mcp/:server/accept",
     "POST /mcp",
     "POST /mcp/:name/mcp",
     "POST /agents/:id/text",

@@ -102,6 +102,12 @@ fn picture(arguments: &Value) -> Value {
     ] })
 }
 
+/// File whose text the tool `sum` has as its description, if it is there: beside the one that is
+/// appended to.
+fn said_in(file: &std::path::Path) -> Option<String> {
+    std::fs::read_to_string(file.with_file_name("said")).ok()
+}
+
 fn tool(name: &str, hints: &Value) -> Value {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
     json!({ "name": name, "description": format!("Does {name}"), "inputSchema": schema,
@@ -165,6 +171,7 @@ impl Scripted {
             tool("deep", &json!({})),
             tool("chatter", &json!({})),
             tool("grow", &json!({})),
+            tool("renew", &json!({})),
             tool("ask", &json!({})),
             tool("vote", &json!({})),
             tool("sign", &json!({})),
@@ -174,6 +181,11 @@ impl Scripted {
             tool("not a name", &json!({})),
             tool(&"long".repeat(20), &json!({})),
         ];
+        if let (Some(said), Some(sum)) =
+            (said_in(&self.file), tools.iter_mut().find(|tool| tool["name"] == "sum"))
+        {
+            sum["description"] = json!(said);
+        }
         if self.mode == "odd" {
             tools.push(json!({ "name": "bare" }));
         }
@@ -253,6 +265,10 @@ impl Scripted {
                 let mut out = std::io::stdout().lock();
                 while out.write_all(&ping).and_then(|()| out.flush()).is_ok() {}
                 std::process::exit(0);
+            }
+            "renew" => {
+                say(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
+                answer(id, &text("renewed"));
             }
             "grow" => {
                 self.has_grown = true;

@@ -1,20 +1,23 @@
 //! Rules of generations that are put down and taken up: what is kept, which calls wait, and what
 //! answers do. No actor, no clock, no I/O.
 
+mod asking;
+
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::agent::ask::OnTimeout;
 use crate::agent::outcome::PendingAsk;
-use crate::domain::hash::long_hash;
 use crate::domain::message::{Message, Part, ToolApproval, ToolCall};
-use crate::domain::time::Timestamp;
 use crate::ports::model::{ModelOptions, Usage};
-use crate::ports::store::{ASK_PREFIX, ApprovedTools, GenerationRecord};
+use crate::ports::store::{ApprovedTools, GenerationRecord};
 use crate::requests::forget_operation;
+
+pub(crate) use self::asking::answer_of_timeout;
+use self::asking::refusal;
+pub(super) use self::asking::{ask_id, deadline_of};
 
 use super::memory::ContinuedMemory;
 use super::turn::{Bounds, ClientTools};
@@ -111,6 +114,9 @@ pub(crate) struct OpenCall {
     /// True once a person has approved the call.
     #[serde(default)]
     pub(super) is_approved: bool,
+    /// Subject of the newest approval of a person that the tool has asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) approved: Option<Arc<str>>,
     /// [`Continuation::interruptions`] at the newest answer: a later one may have interrupted the
     /// call.
     #[serde(default)]
@@ -132,6 +138,7 @@ impl OpenCall {
             memo: None,
             is_noted: false,
             is_approved: false,
+            approved: None,
             settled_at: 0,
             next_ask: 0,
         }
@@ -174,6 +181,9 @@ pub(crate) struct CallAsk {
     /// Schema of the tool, as a hash, if the approval of a person counts for the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) remembered_schema: Option<Arc<str>>,
+    /// Subject of the approval, if the tool has asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) subject: Option<Arc<str>>,
     /// True if an earlier attempt of the call was interrupted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_repetition: bool,
@@ -201,8 +211,17 @@ pub(crate) enum DecidedBy {
 impl CallAsk {
     /// Returns a question that is no approval.
     pub(super) fn of(ask: PendingAsk, is_declinable: bool) -> Self {
-        let (on_timeout, is_editable, remembered_schema, is_repetition) = Default::default();
-        Self { ask, on_timeout, is_editable, remembered_schema, is_repetition, is_declinable }
+        let (on_timeout, is_editable, is_repetition) = Default::default();
+        let (remembered_schema, subject) = (None, None);
+        Self {
+            ask,
+            on_timeout,
+            is_editable,
+            remembered_schema,
+            subject,
+            is_repetition,
+            is_declinable,
+        }
     }
 }
 
@@ -292,18 +311,24 @@ impl Continuation {
     pub(crate) fn answer(&mut self, ask_id: &str, answer: CallAnswer) -> bool {
         let mut asked = self.calls.iter_mut().filter_map(|call| match &call.state {
             CallState::Asked(asked) if *asked.ask.ask_id == *ask_id => {
-                let noted = (asked.remembered_schema.clone(), asked.is_repetition);
+                let CallAsk { remembered_schema, subject, is_repetition, .. } = &**asked;
+                let noted = (remembered_schema.clone(), subject.clone(), *is_repetition);
                 Some((call, noted))
             }
             _ => None,
         });
-        let Some((call, (remembered_schema, is_repetition))) = asked.next() else { return false };
+        let Some((call, (remembered_schema, subject, is_repetition))) = asked.next() else {
+            return false;
+        };
         call.settled_at = self.interruptions;
         let (state, approved, reason) = match answer {
             CallAnswer::Approved { by, input } => {
                 call.is_approved = true;
-                if let (DecidedBy::Person, Some(schema)) = (by, remembered_schema) {
-                    self.approved_tools.insert(Arc::clone(&call.tool_name), schema);
+                if by == DecidedBy::Person {
+                    call.approved = subject.or_else(|| call.approved.take());
+                    if let Some(schema) = remembered_schema {
+                        self.approved_tools.insert(Arc::clone(&call.tool_name), schema);
+                    }
                 }
                 (CallState::Approved { input }, Some(true), None)
             }
@@ -396,58 +421,6 @@ impl Continuation {
     pub(super) fn call(&self, number: usize) -> Option<&OpenCall> {
         self.calls.iter().find(|call| call.number == number)
     }
-}
-
-/// Returns what the model reads about a refusal. One to repeat a call does not undo the attempt
-/// before. The text stays in the turn and in conversations, so it does not name the user, who may be
-/// forgotten; the answer of the ask does.
-fn refusal(is_repetition: bool, by: DecidedBy, reason: Option<&str>) -> String {
-    let what = match is_repetition {
-        true => {
-            "a restart interrupted the call, which may or may not have had its effect; to repeat \
-                 it was refused"
-        }
-        false => "refused",
-    };
-    let by = match by {
-        DecidedBy::Person => " by a person",
-        DecidedBy::Deadline => "",
-    };
-    match reason.map(str::trim).filter(|reason| !reason.is_empty()) {
-        Some(reason) => format!("{what}{by}: {reason}"),
-        None => format!("{what}{by}"),
-    }
-}
-
-/// Returns the id of an ask: the same if the turn is repeated after a crash, another one for each
-/// question of a call, and for a run that began anew under the id of one that had ended.
-pub(super) fn ask_id(
-    (generation_id, began): (&str, Timestamp),
-    turn: usize,
-    number: usize,
-    ask: usize,
-) -> Arc<str> {
-    let place = [turn, number, ask].map(|place| place.to_string());
-    let began = began.0.to_string();
-    let hash = long_hash(&[generation_id, &began, &place[0], &place[1], &place[2]]);
-    Arc::from(format!("{ASK_PREFIX}{hash}"))
-}
-
-/// Returns the answer that counts once the deadline has passed.
-pub(crate) fn answer_of_timeout(on_timeout: OnTimeout) -> CallAnswer {
-    match on_timeout {
-        OnTimeout::Approve => CallAnswer::Approved { by: DecidedBy::Deadline, input: None },
-        OnTimeout::Refuse => {
-            let reason = Some("it was not answered in time".to_owned());
-            CallAnswer::Refused { by: DecidedBy::Deadline, reason }
-        }
-    }
-}
-
-/// Returns the time at which an ask expires.
-pub(super) fn deadline_of(opened_at: Timestamp, after: Option<Duration>) -> Option<Timestamp> {
-    let after = i64::try_from(after?.as_millis()).unwrap_or(i64::MAX);
-    Some(Timestamp(opened_at.0.saturating_add(after)))
 }
 
 #[cfg(test)]

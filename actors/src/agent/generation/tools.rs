@@ -115,6 +115,8 @@ pub(crate) struct Caller {
     pub(crate) answers: Vec<Value>,
     /// Memo of the tool's newest question.
     pub(crate) memo: Option<Arc<Value>>,
+    /// Subject of the newest approval that the tool has asked for.
+    pub(crate) approved: Option<Arc<str>>,
     /// Takes notes of the call.
     pub(crate) notes: Option<NoteSender>,
 }
@@ -319,6 +321,7 @@ impl Caller {
             is_repetition: self.is_interrupted,
             answers: Arc::new(Answers::new(self.answers.clone())),
             memo: self.memo.clone(),
+            approved: self.approved.clone(),
             progress: ProgressSender::default(),
             notes: self.notes.clone(),
             slot: Weak::new(),

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt::{Debug, Display, Formatter};
 
-use crate::agent::ask::ToolAsk;
+use crate::agent::ask::{CallApproval, ToolAsk};
 use crate::causes::with_causes;
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 
@@ -31,6 +31,8 @@ pub enum ToolError {
     Failed(AttemptFailure),
     /// The result of [`ToolContext::ask`](super::ToolContext::ask) without an answer.
     Waits(Box<ToolAsk>),
+    /// A person has to approve the call, which is made again then; calls of agents alone can wait.
+    NeedsApproval(Box<CallApproval>),
 }
 
 impl ToolError {
@@ -45,6 +47,7 @@ impl ToolError {
         match self {
             Self::Failed(failure) => &failure.message,
             Self::Waits(_) => "waits for an answer",
+            Self::NeedsApproval(_) => "waits for an approval",
         }
     }
 }

@@ -279,6 +279,7 @@ fn asking() -> State {
         }),
         is_open: true,
         answers: vec![Given { data: value(json!("blue")), by: Some(ann()) }],
+        before: Some(Given { data: value(json!({ "ok": true })), by: Some(ann()) }),
     };
     let mut state = everything();
     let asks = Node { questions: Some(Box::new(questions)), ..node(Phase::Running) };

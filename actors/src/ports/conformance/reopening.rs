@@ -1,8 +1,11 @@
 //! Rules of a store that is closed and opened again.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::bench::{Bench, completed, step_started};
+use super::known_tools::known;
 use super::read;
 use super::timers::key;
 use crate::domain::time::Timestamp;
@@ -19,6 +22,7 @@ pub(super) async fn acknowledged_writes_survive_reopening(open: &impl AsyncFn() 
     let waiting = bench.creation("reopened-b");
     bench.take(&waiting).await;
     read(bench.store.put_definition("reopened", &json!({ "id": "order" }))).await;
+    assert_eq!(bench.store.see_tools(vec![known("read", "r1", 1000)], 10).await, Ok(()));
     bench.store.close();
     bench.store.close();
     drop(bench);
@@ -36,6 +40,8 @@ pub(super) async fn acknowledged_writes_survive_reopening(open: &impl AsyncFn() 
     assert_eq!(kept, Some(key("reopened", 1, 5000)), "keys are still taken");
     let definition = read(bench.store.definition("reopened")).await;
     assert_eq!(definition, Some(json!({ "id": "order" })), "definitions are kept");
+    let tools = read(bench.store.known_tools("files", &[Arc::from("read")])).await;
+    assert_eq!(tools, [known("read", "r1", 1000)], "tools are known");
     assert!(bench.row() > waiting.row, "row numbers continue, none is used twice");
     bench.store.close();
 }

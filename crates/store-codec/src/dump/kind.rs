@@ -15,6 +15,8 @@ pub enum Type {
 pub enum Kind {
     /// Hash, body.
     Definitions,
+    /// Server, tool, first seen, hash, accepted, body.
+    KnownTools,
     /// Number, id, workflow, status, created, updated, ended, last number of an event, revision,
     /// hash of the definition, user, conversation, parent, path in the parent, trace, parent span,
     /// root, `joined`, `around`, replayed execution, replayed step, suspensions, error, facts, 1 if its
@@ -69,8 +71,9 @@ pub const MESSAGE_PLACE: usize = 7;
 
 impl Kind {
     /// All kinds, in the order in which they are copied.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Definitions,
+        Self::KnownTools,
         Self::Executions,
         Self::Chunks,
         Self::Snapshots,
@@ -94,6 +97,7 @@ impl Kind {
         use Type::{Bytes, Integer as Int, Text};
         match self {
             Self::Definitions => &[Text, Bytes],
+            Self::KnownTools => &[Text, Text, Int, Text, Int, Text],
             Self::Executions => &[
                 Int, Text, Text, Int, Int, Int, Int, Int, Int, Text, Text, Text, Text, Text, Text,
                 Text, Text, Int, Bytes, Text, Text, Bytes, Bytes, Bytes, Int,
@@ -130,6 +134,7 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Definitions => "definitions",
+            Self::KnownTools => "known tools of MCP servers",
             Self::Executions => "executions",
             Self::Chunks => "later facts of executions",
             Self::Snapshots => "snapshots",

@@ -47,6 +47,12 @@ impl Table {
     pub(crate) const fn of(kind: Kind) -> Self {
         match kind {
             Kind::Definitions => Self::new(kind, "definitions", "hash, body", "ORDER BY hash"),
+            Kind::KnownTools => Self::new(
+                kind,
+                "mcp_tools",
+                "server, tool, first_seen, hash, accepted, body",
+                "ORDER BY server, tool",
+            ),
             Kind::Executions => Self::new(
                 kind,
                 "executions",

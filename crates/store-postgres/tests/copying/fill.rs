@@ -14,8 +14,8 @@ use greenroom_actors::ports::conformance::{Bench, Draft, completed, held, step_s
 use greenroom_actors::ports::store::{
     ApprovedTools, AskAnswer, AskChange, AskKind, AskRevision, AskState, Claim, ContinuationChange,
     ConversationKey, ConversationWrite, GenerationRecord, GenerationStatus, GenerationStep,
-    GenerationWrite, IdempotencyRecord, NewAsk, Status, Store, StoredMessage, Timer, TimerChange,
-    TimerKey,
+    GenerationWrite, IdempotencyRecord, KnownTool, NewAsk, Status, Store, StoredMessage, Timer,
+    TimerChange, TimerKey,
 };
 use serde_json::{Value, json};
 
@@ -24,6 +24,15 @@ pub(super) async fn fill(store: Arc<dyn Store>) -> Draft {
     let mut bench = Bench::new(Arc::clone(&store));
     let waiting = executions(&mut bench).await;
     put_definition(&*store, "d1", &json!({ "id": "order", "text": "grün \u{0000}" })).await;
+    let tool = KnownTool {
+        server: Arc::from("files"),
+        tool: Arc::from("read"),
+        first_seen: Timestamp(1000),
+        hash: Arc::from("h"),
+        accepted_at: Timestamp(2000),
+        body: Arc::from("{\"text\":\"grün \u{0000}\"}"),
+    };
+    store.see_tools(vec![tool], 10).await.unwrap();
     generations(&*store).await;
     logs(&*store).await;
     store.close();

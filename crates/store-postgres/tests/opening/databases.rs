@@ -22,7 +22,7 @@ fn an_empty_database_gets_tables_and_extensions_once() {
     drop(first);
     let tables = run(server, &url, TABLES);
     assert_eq!(run(server, &url, EXTENSIONS), "2");
-    assert_eq!(run(server, &url, "SELECT program, schema FROM meta"), "greenroom|6");
+    assert_eq!(run(server, &url, "SELECT program, schema FROM meta"), "greenroom|7");
     let second = open(settings(&url, "b")).unwrap();
     assert_eq!(second.database_id(), id);
     assert_eq!(run(server, &url, TABLES), tables);
@@ -86,7 +86,7 @@ fn databases_of_others_and_of_newer_versions_are_left_alone() {
         server,
         &[newer],
         "",
-        "the database was written by a newer version: its schema is 99, and this version knows 6",
+        "the database was written by a newer version: its schema is 99, and this version knows 7",
     );
 }
 
@@ -99,7 +99,7 @@ fn a_schema_of_its_own_makes_a_database_of_others_usable() {
     );
     let mine = format!("{url}?options=-c%20search_path%3Dmine,public");
     drop(open(settings(&mine, "a")).unwrap());
-    assert_eq!(run(server, &url, "SELECT schema FROM mine.meta"), "6");
+    assert_eq!(run(server, &url, "SELECT schema FROM mine.meta"), "7");
     run(server, &url, "DROP SCHEMA mine CASCADE; CREATE SCHEMA mine CREATE TABLE orders (n int)");
     run(server, &url, "GRANT USAGE ON SCHEMA mine TO greenroom");
     refused(
@@ -126,7 +126,7 @@ fn another_schema_than_the_one_that_is_named_is_not_used() {
     let refusal = open(settings(&of("nope,public"), "a")).unwrap_err();
     server.answer(&url, &advised(&refusal)).unwrap();
     drop(open(settings(&of("nope,public"), "a")).unwrap());
-    assert_eq!(run(server, &url, "SELECT schema FROM nope.meta"), "6");
+    assert_eq!(run(server, &url, "SELECT schema FROM nope.meta"), "7");
 
     run(server, &url, "CREATE SCHEMA closed");
     let closed = of("closed,public");
@@ -141,7 +141,7 @@ fn another_schema_than_the_one_that_is_named_is_not_used() {
     assert_eq!(refusal.to_string(), expected);
     let advised = format!("{url}?{}", advised(&refusal));
     drop(open(settings(&advised, "a")).unwrap());
-    assert_eq!(run(server, &url, "SELECT schema FROM closed.meta"), "6");
+    assert_eq!(run(server, &url, "SELECT schema FROM closed.meta"), "7");
 }
 
 #[test]

@@ -38,6 +38,12 @@ pub(crate) fn insert(kind: Kind) -> &'static str {
 fn statements(kind: Kind) -> Statements {
     match kind {
         Kind::Definitions => table!("definitions", "hash, body", "ORDER BY hash", "?, ?"),
+        Kind::KnownTools => table!(
+            "mcp_tools",
+            "server, tool, first_seen, hash, accepted, body",
+            "ORDER BY server, tool",
+            "?, ?, ?, ?, ?, ?"
+        ),
         Kind::Executions => table!(
             "executions",
             "n, id, workflow, status, created, updated, ended, last_seq, revision, \

@@ -1,10 +1,11 @@
 //! Migrations of the tables, from version to version.
 
 /// Schema version that this build writes and reads; `user_version` of the file.
-pub(crate) const VERSION: i32 = 10;
+pub(crate) const VERSION: i32 = 11;
 
 /// Migrations; number `i` leads from version `i` to `i + 1`.
-pub(crate) const MIGRATIONS: [&str; VERSION as usize] = [V1, V2, V3, V4, V5, V6, V7, V8, V9, V10];
+pub(crate) const MIGRATIONS: [&str; VERSION as usize] =
+    [V1, V2, V3, V4, V5, V6, V7, V8, V9, V10, V11];
 
 const V1: &str = "
 CREATE TABLE executions (
@@ -340,4 +341,17 @@ CREATE INDEX asks_closed_by_user ON asks (user_id, closed)
 
 const V10: &str = "
 CREATE INDEX children ON executions (parent, created) WHERE parent IS NOT NULL;
+";
+
+/// `mcp_tools` has the tools that MCP servers were seen to have, with the accepted definition of each.
+const V11: &str = "
+CREATE TABLE mcp_tools (
+    server     TEXT    NOT NULL,
+    tool       TEXT    NOT NULL,
+    first_seen INTEGER NOT NULL,
+    accepted   INTEGER NOT NULL,
+    hash       TEXT    NOT NULL,
+    body       TEXT    NOT NULL,
+    PRIMARY KEY (server, tool)
+) STRICT;
 ";

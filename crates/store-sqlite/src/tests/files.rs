@@ -120,7 +120,7 @@ const CASES: [Case; 12] = [
     Case {
         name: "a newer schema",
         damage: |path| execute(path, "PRAGMA user_version = 1000"),
-        error: "newer greenroom (schema 1000, this one knows 10)",
+        error: "newer greenroom (schema 1000, this one knows 11)",
     },
     Case {
         name: "a database of another program",

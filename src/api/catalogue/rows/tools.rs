@@ -19,4 +19,12 @@ pub(super) const ROWS: &[Route] = &[
     )
     .protected()
     .costing(Class::System),
+    row(
+        Post,
+        "/tools/mcp/:server/accept",
+        RouteName::AcceptTools,
+        "Accept tools of an MCP server that have changed",
+    )
+    .protected()
+    .costing(Class::System),
 ];

@@ -267,6 +267,11 @@ pub(super) fn walk_agents(documented: &Documented) {
     let restart = "/tools/mcp/{server}/restart";
     assert!(documented.post(restart, "/tools/mcp/away/restart", &json!({})).status < 300);
     assert_eq!(documented.post(restart, "/tools/mcp/none/restart", &json!({})).status, 404);
+    let accept = "/tools/mcp/{server}/accept";
+    assert_eq!(documented.post(accept, "/tools/mcp/away/accept", &json!({})).status, 200);
+    let tool = json!({ "tool": "none" });
+    assert_eq!(documented.post(accept, "/tools/mcp/away/accept", &tool).status, 404);
+    assert_eq!(documented.post(accept, "/tools/mcp/none/accept", &json!({})).status, 404);
 }
 
 /// Calls an agent whose tools wait for people.

@@ -36,6 +36,7 @@ fn asked(id: &str, kind: AskKind) -> CallState {
         on_timeout: OnTimeout::Refuse,
         is_editable: false,
         remembered_schema: Some(Arc::from("schema")),
+        subject: Some(Arc::from("subject")),
         is_repetition: false,
         is_declinable: false,
     }))

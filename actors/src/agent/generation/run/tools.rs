@@ -216,6 +216,7 @@ impl Run {
             is_interrupted: permission.is_interrupted,
             answers: earlier.map(|earlier| earlier.answers.clone()).unwrap_or_default(),
             memo: earlier.and_then(|earlier| earlier.memo.clone()),
+            approved: earlier.and_then(|earlier| earlier.approved.clone()),
             ..caller
         };
         let gate = toolset
@@ -264,6 +265,7 @@ impl Run {
             is_interrupted: false,
             answers: Vec::new(),
             memo: None,
+            approved: None,
             notes: None,
         }
     }

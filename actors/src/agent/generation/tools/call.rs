@@ -20,7 +20,9 @@ use crate::observe::blocked::timed;
 use crate::ports::workers::Lane;
 use crate::shard::evaluation::Evaluations;
 
-use super::{GenerationDeps, ToolReturn, Waiting, agent, ask_user, delegate, question, workflow};
+use super::{
+    GenerationDeps, ToolReturn, Waiting, agent, ask_user, delegate, gate, question, workflow,
+};
 
 /// A call with checked arguments.
 pub(crate) struct Invocation {
@@ -206,6 +208,9 @@ async fn returned(
             Ok(()) => ToolReturn::waiting(Waiting::Input(*ask)),
             Err(why) => ToolReturn::error(why),
         },
+        Err(ToolError::NeedsApproval(needed)) => {
+            ToolReturn::waiting(Waiting::Approval(gate::approval_for(*needed)))
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::agent::ask::{Approval, OnCrash, OnTimeout, Remember, ToolAsk, When};
+use crate::agent::ask::{Approval, CallApproval, OnCrash, OnTimeout, Remember, ToolAsk, When};
 use crate::agent::outcome::PendingAsk;
 use crate::agent::tool::ToolDefinition;
 use crate::domain::assignment::Assignee;
@@ -49,6 +49,8 @@ pub(crate) struct ApprovalAsk {
     pub(crate) is_editable: bool,
     /// Schema of the tool, as a hash, if the approval of a person counts for the conversation.
     pub(crate) remembered_schema: Option<Arc<str>>,
+    /// Subject of the approval, if the tool has asked for it.
+    pub(crate) subject: Option<Arc<str>>,
     /// True if an earlier attempt of the call was interrupted.
     pub(crate) is_repetition: bool,
 }
@@ -68,6 +70,7 @@ pub(crate) fn approval_of(
         on_timeout: approval.on_timeout.unwrap_or_default(),
         is_editable: approval.is_editable,
         remembered_schema: remembered_schema(tool),
+        subject: None,
         is_repetition: false,
     })
 }
@@ -95,9 +98,25 @@ pub(super) fn approval_after_crash(tool: &ToolDefinition) -> Option<ApprovalAsk>
             is_editable: false,
             // the repetition alone is approved
             remembered_schema: None,
+            subject: None,
             is_repetition: true,
         }
     })
+}
+
+/// Returns the approval that a tool asks for when it is called.
+pub(super) fn approval_for(needed: CallApproval) -> ApprovalAsk {
+    let CallApproval { reason, subject, to, deadline } = needed;
+    ApprovalAsk {
+        reason: shortened(&reason, ASK_REASON_BYTES_MAX).to_owned(),
+        to,
+        deadline,
+        on_timeout: OnTimeout::Refuse,
+        is_editable: false,
+        remembered_schema: None,
+        subject: Some(subject),
+        is_repetition: false,
+    }
 }
 
 fn scope(arguments: &Value, context: &Arc<Map<String, Value>>) -> Scope {

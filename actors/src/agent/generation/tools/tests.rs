@@ -102,6 +102,7 @@ fn caller() -> Caller {
         is_interrupted: false,
         answers: Vec::new(),
         memo: None,
+        approved: None,
         notes: None,
     }
 }

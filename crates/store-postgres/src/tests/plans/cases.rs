@@ -2,8 +2,8 @@
 
 use crate::{
     acted, asked_users, asks, changes, conversations, counts, forget, generations, history,
-    key_purge, lane, list, log_writes, logs, pieces, reader, retention, search, trace_record,
-    traces,
+    key_purge, known_tools, lane, list, log_writes, logs, pieces, reader, retention, search,
+    trace_record, traces,
 };
 
 /// Maximum number of rows that a statement reads in one place: a page that scans has the most.
@@ -203,6 +203,9 @@ pub(super) const CASES: &[Case] = &[
         '{NULL, a}'"
     )
     .in_lane(),
+    of!(known_tools::FIND, "'server 1', '{tool 1, tool 2}'"),
+    of!(known_tools::SEE, "'server 1', 'tool x', 1, 'h', 1, '{}', 2000"),
+    of!(known_tools::ACCEPT, "'server 1', 'tool 1', 'h', 1, '{}', 'hash'"),
     of!(lane::statement::REASON, "'scope 1', 1, 'execution 1'"),
     of!(list::OF_ALL, "0, 900000, 1, 101"),
     of!(list::OF_STATUS, "0, 900000, 1, 101, 3"),

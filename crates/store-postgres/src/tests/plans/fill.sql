@@ -91,3 +91,6 @@ SELECT n, n, n % 5, 'target', CASE WHEN n % 5 = 0 THEN 'trace 0' ELSE 'trace ' |
     CASE WHEN n % 5 = 1 THEN 'execution 0' END,
     CASE WHEN n % 5 = 0 THEN 'user 0' ELSE 'user ' || n % 1000 END, 'message ' || n
 FROM generate_series(1, 100000) n;
+
+INSERT INTO mcp_tools (server, tool, first_seen, accepted, hash, body)
+SELECT 'server ' || n / 1000, 'tool ' || n % 1000, n, n, 'hash', '{}' FROM generate_series(1, 20000) n;
