@@ -14,7 +14,7 @@ use super::findings::Findings;
 /// Hint of a task that is left out unless it is a whole number.
 const POLL_INTERVAL: &str = "pollIntervalMs";
 
-/// What is seen of a message before it is read.
+/// Parts of a message that are seen before it is read.
 #[derive(Deserialize)]
 struct Seen<'m> {
     #[serde(borrow)]

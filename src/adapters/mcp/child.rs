@@ -28,7 +28,7 @@ pub(super) struct Start<'s> {
     pub(super) cwd: Option<&'s str>,
     /// Limit of each of its processes.
     pub(super) memory_bytes_max: u64,
-    /// Those that are removed from what it prints.
+    /// Secrets that are removed from what it prints.
     pub(super) secrets: Arc<Known>,
 }
 
@@ -121,7 +121,7 @@ async fn read(mut stderr: Pipe<tokio::process::ChildStderr>, tail: Arc<Mutex<Tai
     }
 }
 
-/// Returns what was printed last, on one line. A secret is also removed where its begin was cut off.
+/// Returns what was printed last, on one line. A secret is also removed if its begin is missing.
 fn last_words(stderr: &Tail, secrets: &Known) -> String {
     let text = stderr.text();
     let text = match stderr.is_full() {

@@ -30,7 +30,7 @@ pub(super) struct Findings {
     found: Arc<Mutex<Found>>,
     /// Name of the server.
     server: Arc<str>,
-    /// Those that are removed from what is shown.
+    /// Secrets that are removed from what is shown.
     secrets: Arc<Known>,
     /// Fires with the first fault.
     faulted: CancellationToken,

@@ -80,7 +80,7 @@ pub(super) struct Listed {
 /// Choice of the tools of a list, page by page, so that what is left out is not kept.
 pub(super) struct Admission {
     server: Arc<McpServer>,
-    /// Those that are removed from its texts.
+    /// Secrets that are removed from its texts.
     secrets: Arc<Known>,
     /// The list before, whose compiled schemas are used again.
     before: Arc<Listed>,

@@ -25,7 +25,7 @@ impl Link {
         let limit = self.server.timeout.unwrap_or(SILENCE_MIN).max(SILENCE_MIN);
         let ping = || async {
             let ping = ClientRequest::PingRequest(PingRequest::default());
-            // an answer of any kind is heard
+            // an answer of any kind counts
             if peer.send_request(ping).await.is_err() {
                 std::future::pending::<()>().await;
             }
