@@ -220,7 +220,7 @@ mod tests {
         let rest = "x".repeat(STDERR_BYTES_MAX - 3);
         for (printed, shown) in [
             ("at k3y-of-it\nend\n".to_owned(), "at [secret]\\nend".to_owned()),
-            (format!("k3y-of-it{rest}"), rest.clone()),
+            (format!("k3y-of-it{rest}"), rest),
             (
                 format!("\u{e4}\u{e4}{}", "x".repeat(STDERR_BYTES_MAX - 1)),
                 "x".repeat(STDERR_BYTES_MAX - 1),

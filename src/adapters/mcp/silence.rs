@@ -65,7 +65,7 @@ mod tests {
     async fn programs_that_say_nothing_after_a_doubt_are_noticed() {
         let (doubted, findings) = (Notify::new(), Findings::default());
         let begun = Instant::now();
-        let watching = silence(&doubted, &findings, LIMIT, || pending());
+        let watching = silence(&doubted, &findings, LIMIT, pending);
         let doubting = async {
             sleep(LIMIT * 10).await;
             doubted.notify_one();
