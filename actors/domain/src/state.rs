@@ -11,6 +11,7 @@ mod kept;
 mod lanes;
 pub(crate) mod node;
 mod view;
+mod waiting;
 
 use std::sync::Arc;
 

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::assignment::AskRules;
-use crate::fact::{AfterFailure, Ended, Fact, Opening, Recorded, ResumedBy, Start};
+use crate::fact::{AfterFailure, Ended, Fact, Opening, Recorded, Start};
 use crate::failure::{
     ATTEMPT_ERROR_BYTES_MAX, ATTEMPT_ERRORS_MAX, AttemptError, ErrorClass, ErrorKind, shortened,
 };
@@ -13,11 +12,11 @@ use crate::footprint;
 use crate::ids::{ExecutionId, compensated_path};
 use crate::plan::{Plan, Step, WorkClass};
 use crate::principal::Principal;
-use crate::question::{Question, Questions};
 use crate::state::at_node::at_node;
 use crate::state::bytes::{bytes_of, memory_of};
 use crate::state::lanes::Lanes;
-use crate::state::node::{Child, Node, Phase, Resumed, Sequence, Wait};
+use crate::state::node::{Child, Node, Phase, Resumed, Sequence};
+use crate::state::waiting::{fire, resume, set_child_resumed, set_child_seq, wait};
 use crate::state::{Compensating, End, Hold, Outcome, State, suspension_id};
 use crate::status::Status;
 use crate::time::Timestamp;
@@ -387,72 +386,4 @@ fn remember(node: &mut Node, attempt: u32, error: &str, class: Option<ErrorClass
     }
     let message = Arc::from(shortened(error, ATTEMPT_ERROR_BYTES_MAX));
     node.errors.push(AttemptError { attempt, at, message, class });
-}
-
-/// Deadline, rules and question of a suspension.
-type Asked<'f> = (Option<Timestamp>, &'f Option<Arc<AskRules>>, &'f Option<Arc<Question>>);
-
-fn wait(
-    node: &mut Node,
-    (id, reason, payload): (&Option<Arc<str>>, &Arc<str>, &Option<Arc<Value>>),
-    (deadline, ask, question): Asked<'_>,
-    recorded: &Recorded,
-) {
-    let Recorded { seq, at, .. } = *recorded;
-    node.started_at.get_or_insert(at);
-    node.asked += 1;
-    // older than the memo of a question
-    node.noted = None;
-    node.phase = Phase::Waiting(Box::new(Wait {
-        // Derived from the number of suspensions if the fact has none.
-        id: id.clone().unwrap_or_default(),
-        reason: Arc::clone(reason),
-        payload: payload.clone(),
-        since: at,
-        seq,
-        deadline,
-        fired: false,
-        ask: ask.clone(),
-    }));
-    if let Some(newest) = question {
-        match &mut node.questions {
-            Some(questions) => questions.add(newest),
-            None => node.questions = Some(Questions::first(newest, node.given())),
-        }
-    }
-}
-
-fn fire(node: &mut Node) {
-    if let Phase::Sleeping { fired, .. } = &mut node.phase {
-        *fired = true;
-    } else if let Phase::Waiting(wait) = &mut node.phase {
-        wait.fired = true;
-    }
-}
-
-fn resume(node: &mut Node, data: &Arc<Value>, by: ResumedBy, recorded: &Recorded) {
-    let Recorded { at, by: caller, .. } = recorded;
-    let (at, by, by_deadline) = (*at, caller.clone(), by == ResumedBy::Deadline);
-    node.resume = Some(Arc::clone(data));
-    if let Some(questions) = &mut node.questions {
-        questions.answer(data, by.as_ref());
-    }
-    let id = node.wait_id();
-    node.resumed = Some(Box::new(Resumed { at, by, by_deadline, id }));
-    node.phase = Phase::Ready;
-}
-
-fn set_child_resumed(node: &mut Node, Recorded { at, by, .. }: &Recorded) {
-    let id = node.wait_id();
-    if let Some(child) = &mut node.child {
-        let (at, by) = (*at, by.clone());
-        child.resumed = Some(Box::new(Resumed { at, by, by_deadline: false, id }));
-    }
-    node.phase = Phase::Running;
-}
-
-fn set_child_seq(node: &mut Node, seq: u64) {
-    if let Some(child) = &mut node.child {
-        child.seq = seq;
-    }
 }

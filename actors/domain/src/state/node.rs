@@ -45,7 +45,7 @@ pub struct Node {
     /// Questions of the tool of the step, and their answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub questions: Option<Box<Questions>>,
-    /// What the tool of the step has noted since it last failed or asked.
+    /// Note of the tool of the step since it last failed or asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noted: Option<Arc<Value>>,
     /// Number of suspensions so far.

@@ -1,5 +1,7 @@
 //! Crashes: another process reads the record and continues.
 
+use std::sync::Arc;
+
 use greenroom_domain::machine::{Command, Machine, Misplaced};
 use greenroom_domain::state::Phase;
 use greenroom_domain::status::Status;
@@ -22,29 +24,38 @@ fn an_interrupted_body_starts_again_with_the_next_attempt() {
     assert_eq!(world.finish("b", 2).last().unwrap(), "completed 2");
 }
 
+fn note(world: &mut World, path: &str, attempt: u32, memo: &str) -> Vec<String> {
+    let memo = Arc::new(json!(memo));
+    world.send(Command::NoteStep { path: Arc::from(path), attempt, memo })
+}
+
+fn noted(world: &World, path: &str) -> Option<Value> {
+    world.node(path).noted.as_deref().cloned()
+}
+
 #[test]
 fn what_a_body_has_noted_outlives_interruptions_but_no_end_of_an_attempt() {
     let mut world = World::of(vec![run("a").tries(2), run("b")]);
-    assert_eq!(world.note("a", 1, "here"), [r#"a notes "here""#]);
-    assert_eq!(world.note("a", 2, "late"), NOTHING, "another attempt");
-    assert_eq!(world.note("b", 1, "early"), NOTHING, "a step that has not begun");
+    assert_eq!(note(&mut world, "a", 1, "here"), [r#"a notes "here""#]);
+    assert_eq!(note(&mut world, "a", 2, "late"), NOTHING, "another attempt");
+    assert_eq!(note(&mut world, "b", 1, "early"), NOTHING, "a step that has not begun");
     world.crash();
     assert_eq!(world.recover(), ["a starts #2 after a crash"]);
-    assert_eq!(world.noted("a"), Some(json!("here")));
-    world.note("a", 2, "there");
+    assert_eq!(noted(&world, "a"), Some(json!("here")));
+    note(&mut world, "a", 2, "there");
     assert_eq!(world.send(Command::Release), ["a is released", "a starts #3"]);
-    assert_eq!(world.noted("a"), Some(json!("there")));
+    assert_eq!(noted(&world, "a"), Some(json!("there")));
     world.fail("a", "boom");
-    assert_eq!(world.noted("a"), None, "another attempt is another call");
+    assert_eq!(noted(&world, "a"), None, "another attempt is another call");
     world.due("a");
-    world.note("a", 4, "again");
+    note(&mut world, "a", 4, "again");
     world.ask("a");
-    assert_eq!(world.noted("a"), None, "it has asked");
+    assert_eq!(noted(&world, "a"), None, "it has asked");
     world.resume(1);
-    world.note("a", 5, "last");
+    note(&mut world, "a", 5, "last");
     world.finish("a", 1);
-    assert_eq!(world.noted("a"), None, "it has ended");
-    assert_eq!(world.note("a", 5, "late"), NOTHING, "it has ended");
+    assert_eq!(noted(&world, "a"), None, "it has ended");
+    assert_eq!(note(&mut world, "a", 5, "late"), NOTHING, "it has ended");
 }
 
 #[test]

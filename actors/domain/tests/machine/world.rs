@@ -15,7 +15,7 @@ use greenroom_domain::machine::{
     MachineLimits, Moment, Refusal, ReplayFrom, ReplayRefusal, Resume, StepResult,
 };
 use greenroom_domain::plan::{Call, Plan, Step, Work};
-use greenroom_domain::state::Phase;
+use greenroom_domain::state::{Node, Phase};
 use greenroom_domain::status::Status;
 use greenroom_domain::time::Timestamp;
 use greenroom_domain::trace::{EntityType, TraceOrigin};
@@ -201,9 +201,12 @@ impl World {
         self.machine.waits_for(&moment, is_draining)
     }
 
-    /// Returns the phase of a node.
+    pub(crate) fn node(&self, path: &str) -> &Node {
+        self.machine.node(path).expect("the node has begun").1
+    }
+
     pub(crate) fn phase(&self, path: &str) -> &Phase {
-        &self.machine.node(path).expect("the node has begun").1.phase
+        &self.node(path).phase
     }
 
     pub(crate) fn effects(&self) -> Vec<Effect> {
@@ -312,15 +315,6 @@ impl World {
 
     pub(crate) fn fail_with(&mut self, path: &str, failure: AttemptFailure) -> Vec<String> {
         self.end_step(path, StepResult::Failed(failure))
-    }
-
-    pub(crate) fn note(&mut self, path: &str, attempt: u32, memo: impl Into<Value>) -> Vec<String> {
-        self.send(Command::NoteStep { path: Arc::from(path), attempt, memo: Arc::new(memo.into()) })
-    }
-
-    pub(crate) fn noted(&self, path: &str) -> Option<Value> {
-        let (_, node) = self.machine.node(path).expect("the node has begun");
-        node.noted.as_deref().cloned()
     }
 
     /// Ends a body with a request to suspend.
