@@ -4,6 +4,8 @@
 //! their callers.
 
 #[cfg(feature = "mcp")]
+mod answers;
+#[cfg(feature = "mcp")]
 mod call;
 #[cfg(feature = "mcp")]
 mod changes;
@@ -24,6 +26,8 @@ mod findings;
 #[cfg(feature = "mcp")]
 pub mod hub;
 #[cfg(feature = "mcp")]
+mod keeping;
+#[cfg(feature = "mcp")]
 mod legacy;
 #[cfg(feature = "mcp")]
 mod lines;
@@ -33,6 +37,8 @@ mod link;
 mod listen;
 #[cfg(feature = "mcp")]
 mod names;
+#[cfg(feature = "mcp")]
+mod outbox;
 #[cfg(feature = "mcp")]
 mod peered;
 #[cfg(feature = "mcp")]
@@ -46,6 +52,8 @@ mod result;
 #[cfg(feature = "mcp")]
 mod review;
 pub mod settings;
+#[cfg(feature = "mcp")]
+mod silence;
 #[cfg(feature = "mcp")]
 mod tasks;
 #[cfg(feature = "mcp")]

@@ -1,7 +1,6 @@
 //! Programs that the server runs: their process group, and their output.
 
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 use std::io;
 use std::time::Duration;
 
@@ -64,6 +63,12 @@ impl Tail {
         self.bytes.is_empty()
     }
 
+    /// Returns true if earlier bytes may have been dropped.
+    #[cfg(feature = "mcp")]
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes.len() >= self.bytes_max
+    }
+
     /// Returns the bytes as text; invalid UTF-8 is replaced.
     pub(super) fn text(&self) -> String {
         let bytes: Vec<u8> = self.bytes.iter().copied().collect();
@@ -74,14 +79,20 @@ impl Tail {
 impl std::fmt::Display for Tail {
     /// Writes the text on one line, with control characters escaped.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for char in self.text().trim_end().chars() {
-            match char {
-                '"' | '\'' => f.write_char(char)?,
-                _ => write!(f, "{}", char.escape_debug())?,
-            }
-        }
-        Ok(())
+        f.write_str(&on_one_line(&self.text()))
     }
+}
+
+/// Returns a text on one line, with control characters escaped.
+pub(super) fn on_one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for char in text.trim_end().chars() {
+        match char {
+            '"' | '\'' => line.push(char),
+            _ => line.extend(char.escape_debug()),
+        }
+    }
+    line
 }
 
 /// The process group of a program: the program and everything that it started, unless that has

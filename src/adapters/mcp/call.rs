@@ -285,11 +285,11 @@ pub(super) fn lost(link: &Link, error: &ServiceError) -> Lost {
         ServiceError::TransportSend(error) => {
             link.suspect();
             let error = error.error.as_ref();
+            let why = link.said(&why_not_sent(error));
             if was_not_sent(error) {
-                let why = format!("the MCP server {server}: {}", why_not_sent(error));
+                let why = format!("the MCP server {server}: {why}");
                 return Lost::Failed(AttemptFailure::new(ErrorKind::Connection, why));
             }
-            let why = why_not_sent(error);
             if let Some(status) = status_of(error).filter(|status| is_refusal(*status)) {
                 let why = format!("the MCP server {server} refused the call: {why}");
                 return Lost::Failed(AttemptFailure::http(status, why));
@@ -314,8 +314,8 @@ fn is_refusal(status: u16) -> bool {
 
 /// Returns the failure of a call that its server refuses in these words.
 pub(super) fn refused(link: &Link, message: &str) -> AttemptFailure {
-    let message = shortened(message, MESSAGE_BYTES_MAX);
-    AttemptFailure::new(ErrorKind::Tool, link.without_secrets(message.to_owned()))
+    let message = link.without_secrets(message.to_owned());
+    AttemptFailure::new(ErrorKind::Tool, shortened(&message, MESSAGE_BYTES_MAX))
 }
 
 fn interrupted() -> ToolError {

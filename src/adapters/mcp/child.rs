@@ -12,7 +12,8 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::adapters::process::{Group, OUTPUT_GRACE, Pipe, Tail};
+use crate::adapters::process::{Group, OUTPUT_GRACE, Pipe, Tail, on_one_line};
+use crate::adapters::tools::secrets::Known;
 
 /// Variables that a program gets of the server's environment.
 const VARIABLES: [&str; 2] = ["PATH", "HOME"];
@@ -27,6 +28,8 @@ pub(super) struct Start<'s> {
     pub(super) cwd: Option<&'s str>,
     /// Limit of each of its processes.
     pub(super) memory_bytes_max: u64,
+    /// Secrets that are removed from what it prints.
+    pub(super) secrets: Arc<Known>,
 }
 
 /// A running program. It is killed with everything that it started when this is dropped.
@@ -36,12 +39,13 @@ pub(super) struct Program {
     child: Child,
     stderr: Arc<Mutex<Tail>>,
     reading: JoinHandle<()>,
+    secrets: Arc<Known>,
 }
 
 impl Start<'_> {
     /// Starts the program. The error is fit for operators.
     pub(super) fn start(self) -> Result<(Program, ChildStdin, ChildStdout), String> {
-        let Self { argv, env, cwd, memory_bytes_max } = self;
+        let Self { argv, env, cwd, memory_bytes_max, secrets } = self;
         let Some((program, arguments)) = argv.split_first() else {
             return Err("it names no program".to_owned());
         };
@@ -66,7 +70,7 @@ impl Start<'_> {
         let reading = tokio::spawn(read(Pipe::of(child.stderr.take()), Arc::clone(&stderr)));
         let pipes = child.stdin.take().zip(child.stdout.take());
         let (stdin, stdout) = pipes.ok_or("its output cannot be read")?;
-        Ok((Program { group, child, stderr, reading }, stdin, stdout))
+        Ok((Program { group, child, stderr, reading, secrets }, stdin, stdout))
     }
 }
 
@@ -89,7 +93,8 @@ impl Program {
         if timeout(OUTPUT_GRACE, &mut self.reading).await.is_err() {
             self.reading.abort();
         }
-        let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).to_string();
+        let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let stderr = last_words(&stderr, &self.secrets);
         let said = if stderr.is_empty() { String::new() } else { format!(": {stderr}") };
         match status {
             Ok(status) if !is_killed => format!("the program {}{said}", how(status)),
@@ -114,6 +119,17 @@ async fn read(mut stderr: Pipe<tokio::process::ChildStderr>, tail: Arc<Mutex<Tai
         let bytes = stderr.read().await;
         tail.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
     }
+}
+
+/// Returns what was printed last, on one line. A secret is also removed if its begin is missing.
+fn last_words(stderr: &Tail, secrets: &Known) -> String {
+    let text = stderr.text();
+    let text = match stderr.is_full() {
+        // the first character may have been cut as well
+        true => secrets.removed_from_end(text.trim_start_matches('\u{fffd}')),
+        false => secrets.removed_from(text),
+    };
+    on_one_line(&text)
 }
 
 fn how(status: ExitStatus) -> String {
@@ -144,7 +160,8 @@ mod tests {
     fn shell(script: &str) -> Program {
         let argv = ["sh", "-c", script].map(str::to_owned);
         let env = vec![("GREETING".into(), "hello".to_owned())];
-        let start = Start { argv: &argv, env, cwd: None, memory_bytes_max: 1 << 30 };
+        let secrets = Arc::default();
+        let start = Start { argv: &argv, env, cwd: None, memory_bytes_max: 1 << 30, secrets };
         start.start().unwrap().0
     }
 
@@ -191,8 +208,27 @@ mod tests {
             ("true", Some("/nowhere"), "its folder does not exist"),
         ] {
             let argv = [program.to_owned()];
-            let start = Start { argv: &argv, env: Vec::new(), cwd, memory_bytes_max: 1 << 30 };
+            let (env, secrets) = (Vec::new(), Arc::default());
+            let start = Start { argv: &argv, env, cwd, memory_bytes_max: 1 << 30, secrets };
             assert_eq!(start.start().map(drop).unwrap_err(), expected);
+        }
+    }
+
+    #[test]
+    fn last_words_have_no_secrets() {
+        let secrets = Known::of(["k3y-of-it"]);
+        let rest = "x".repeat(STDERR_BYTES_MAX - 3);
+        for (printed, shown) in [
+            ("at k3y-of-it\nend\n".to_owned(), "at [secret]\\nend".to_owned()),
+            (format!("k3y-of-it{rest}"), rest),
+            (
+                format!("\u{e4}\u{e4}{}", "x".repeat(STDERR_BYTES_MAX - 1)),
+                "x".repeat(STDERR_BYTES_MAX - 1),
+            ),
+        ] {
+            let mut tail = Tail::of(STDERR_BYTES_MAX);
+            tail.push(printed.as_bytes());
+            assert_eq!(last_words(&tail, &secrets), shown);
         }
     }
 }

@@ -1,15 +1,17 @@
 //! One connection: its transport, its begin, and the list of tools.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use greenroom_actors::domain::failure::shortened;
+use greenroom_actors::threads::{Pool, shared};
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
     ErrorCode, ErrorData, Implementation, PaginatedRequestParams, ProgressNotificationParam,
-    ProtocolVersion, TASKS_EXTENSION_ID,
+    ProtocolVersion, TASKS_EXTENSION_ID, Tool,
 };
 use rmcp::service::{
     ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, NotificationContext,
@@ -31,6 +33,7 @@ use super::findings::Findings;
 use super::legacy::Asking;
 use super::lines::Lines;
 use super::names::{Admission, Listed};
+use super::outbox::{Bounded, Outbox};
 use super::progress::Listeners;
 use super::settings::{McpServer, McpTransport};
 use crate::adapters::tools::secrets::{Known, SecretLookup};
@@ -39,10 +42,10 @@ use crate::adapters::tools::secrets::{Known, SecretLookup};
 const TCP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of pages that are read of a server's list.
 const PAGES_MAX: usize = 1000;
+/// Maximum number of threads that check lists; each server has one list at a time.
+const CHECKS_MAX: usize = 32;
 /// Requests over HTTP beside those of calls: reading the list, listening for changes, pings.
 const REQUESTS_BESIDE: usize = 4;
-/// Longest message of a server that is shown.
-const MESSAGE_BYTES_MAX: usize = 500;
 /// Longest cause of a connection that cannot be made.
 const CAUSE_BYTES_MAX: usize = 200;
 
@@ -141,7 +144,7 @@ pub(super) struct Opened {
     pub(super) program: Option<Program>,
     pub(super) findings: Findings,
     /// Secrets that were sent.
-    pub(super) secrets: Known,
+    pub(super) secrets: Arc<Known>,
 }
 
 /// Starts the program, or prepares the client, which takes down the id of its session. The error has no
@@ -155,7 +158,8 @@ pub(super) fn open(
     let texts: Vec<_> =
         server.transport.texts().map(|(name, text)| (Arc::<str>::from(name), text)).collect();
     let resolved = environment.secrets.resolve(texts.iter().map(|(name, text)| (name, *text)))?;
-    let findings = Findings::default();
+    let secrets = Arc::new(resolved.secrets);
+    let findings = Findings::about(&server.name, Arc::clone(&secrets));
     let (transport, program) = match &server.transport {
         McpTransport::Http { url, .. } => {
             let client = crate::http_client::builder()
@@ -178,13 +182,14 @@ pub(super) fn open(
                 env: resolved.texts,
                 cwd: cwd.as_deref(),
                 memory_bytes_max: memory_bytes_max.unwrap_or(environment.memory_bytes_max),
+                secrets: Arc::clone(&secrets),
             };
             let (program, stdin, stdout) = start.start()?;
             let lines = Lines::of(stdout, server.message_bytes_max, findings.clone());
             (Transport::Program(stdin, lines), Some(program))
         }
     };
-    Ok(Opened { transport, program, findings, secrets: resolved.secrets })
+    Ok(Opened { transport, program, findings, secrets })
 }
 
 fn headers(texts: &[(Arc<str>, String)]) -> Result<HashMap<HeaderName, HeaderValue>, String> {
@@ -205,6 +210,7 @@ impl Transport {
         client: Client,
         era: Era,
         message_bytes_max: usize,
+        findings: Findings,
     ) -> Result<Service, ClientInitializeError> {
         let lifecycle = match era {
             Era::Newest => ClientLifecycleMode::Auto {
@@ -213,14 +219,18 @@ impl Transport {
             },
             Era::Handshake => ClientLifecycleMode::Initialize,
         };
+        let is_serial = matches!(self, Self::Program(..));
+        let outbox = Outbox::new(message_bytes_max, findings, is_serial);
         let service = match self {
             Self::Program(stdin, lines) => {
                 let transport = AsyncRwTransport::new_client(lines, stdin);
                 // longer ones have ended the reading
                 let transport = transport.with_max_line_length(message_bytes_max + 2);
+                let transport = Bounded { transport, outbox };
                 Box::pin(serve_client_with_lifecycle(client, transport, lifecycle)).await?
             }
             Self::Http(transport) => {
+                let transport = Bounded { transport, outbox };
                 Box::pin(serve_client_with_lifecycle(client, transport, lifecycle)).await?
             }
         };
@@ -233,19 +243,20 @@ impl Transport {
 /// Reads the server's tools. Returns also the time for which the list is fresh, if the server says so.
 pub(super) async fn list(
     peer: &Peer<RoleClient>,
-    server: &McpServer,
+    mut admission: Admission,
 ) -> Result<(Listed, Option<Duration>), ServiceError> {
     let has_tools = peer.peer_info().is_some_and(|info| info.capabilities.tools.is_some());
     if !has_tools {
         return Ok((Listed::default(), None));
     }
-    let (mut admission, mut fresh, mut cursor) = (Admission::of(server), None::<u64>, None);
+    let (mut fresh, mut cursor) = (None::<u64>, None);
     let mut is_cut = true;
     for _ in 0..PAGES_MAX {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
         let page = peer.list_tools(Some(params)).await?;
         fresh = fresh.into_iter().chain(page.ttl_ms).min();
-        let is_taken = admission.take(page.tools);
+        let is_taken;
+        (admission, is_taken) = checked(admission, page.tools).await?;
         cursor = page.next_cursor;
         is_cut = !is_taken || cursor.is_some();
         if !is_taken || cursor.is_none() {
@@ -255,12 +266,40 @@ pub(super) async fn list(
     Ok((admission.finish(is_cut), fresh.map(Duration::from_millis)))
 }
 
-/// Explains why the tools of a server are not known.
+/// Decides about the tools of a page on a separate thread: the connections of all servers share one. The
+/// check ends early if the future is dropped.
+async fn checked(
+    mut admission: Admission,
+    page: Vec<Tool>,
+) -> Result<(Admission, bool), ServiceError> {
+    let wanted = Arc::new(());
+    let noted = Arc::downgrade(&wanted);
+    let check = move || {
+        let is_taken = admission.take(page, || noted.strong_count() > 0);
+        (admission, is_taken)
+    };
+    let checked = match start_checks() {
+        Ok(pool) => pool.run(check).await,
+        Err(error) => Err(error),
+    };
+    drop(wanted);
+    checked.map_err(|error| {
+        log::error!("the tools of an MCP server cannot be checked: {error}");
+        ServiceError::UnexpectedResponse
+    })
+}
+
+/// Starts the first of the threads that check lists.
+pub(super) fn start_checks() -> io::Result<&'static Pool> {
+    static CHECKS: OnceLock<Pool> = OnceLock::new();
+    shared(&CHECKS, "mcp-lists", CHECKS_MAX)
+}
+
+/// Explains why the tools of a server are not known: in words of the server, too.
 pub(super) fn why_not_listed(error: &ServiceError) -> String {
     match error {
         ServiceError::McpError(error) => {
-            let message = shortened(&error.message, MESSAGE_BYTES_MAX);
-            format!("its tools cannot be listed: {message}")
+            format!("its tools cannot be listed: {}", error.message)
         }
         ServiceError::UnexpectedResponse => "its list of tools is none of the protocol; one tool \
             without a name or a schema of its arguments spoils the whole list"
@@ -275,25 +314,25 @@ pub(super) fn is_of_older(error: &ClientInitializeError, era: Era) -> bool {
     era == Era::Newest && matches!(error, ClientInitializeError::ExpectedInitResult(_))
 }
 
-/// Explains why a conversation did not begin.
+/// Explains why a conversation did not begin: in words of the server, too.
 pub(super) fn why_not_begun(error: &ClientInitializeError) -> String {
     match error {
         ClientInitializeError::TransportError { error, .. } => why_not_sent(error.error.as_ref()),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => why_not_begun(fallback),
         ClientInitializeError::ConnectionClosed(_) => "it closed the connection".to_owned(),
         ClientInitializeError::JsonRpcError(error) => {
-            format!("it refused the connection: {}", shortened(&error.message, MESSAGE_BYTES_MAX))
+            format!("it refused the connection: {}", error.message)
         }
         ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
             let versions: Vec<_> = server_supported.iter().map(ToString::to_string).collect();
-            let versions = versions.join(", ");
-            format!("it speaks other versions: {}", shortened(&versions, MESSAGE_BYTES_MAX))
+            format!("it speaks other versions: {}", versions.join(", "))
         }
         _ => "its answers are none of the protocol".to_owned(),
     }
 }
 
-/// Explains why a request was not answered. The text has no address, which may be confidential.
+/// Explains why a request was not answered: in words of the server, too. The text has no address, which
+/// may be confidential.
 pub(super) fn why_not_sent(error: &(dyn std::error::Error + 'static)) -> String {
     match status_of(error) {
         Some(401) => return "it asks for authorization (status 401)".to_owned(),
@@ -308,7 +347,7 @@ pub(super) fn why_not_sent(error: &(dyn std::error::Error + 'static)) -> String 
         }
         Some(error) if error.is_timeout() => "it did not answer in time".to_owned(),
         Some(_) => "the connection broke".to_owned(),
-        None => shortened(&error.to_string(), MESSAGE_BYTES_MAX).to_owned(),
+        None => error.to_string(),
     }
 }
 

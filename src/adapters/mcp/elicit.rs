@@ -13,7 +13,7 @@ use super::settings::{McpServer, McpTransport, OnInput};
 use super::tasks::Task;
 
 /// Longest text of a question, in bytes.
-const MESSAGE_BYTES_MAX: usize = 4096;
+pub(super) const MESSAGE_BYTES_MAX: usize = 4096;
 /// Longest text that is whole in the reason of an ask, beside the name of its server.
 const REASON_BYTES: usize = 450;
 /// Largest form, in bytes of JSON.

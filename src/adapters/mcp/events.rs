@@ -4,17 +4,23 @@
 use std::collections::HashMap;
 use std::future::ready;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use http::{HeaderName, HeaderValue};
 use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::common::client_side_sse::BoxedSseResponse;
 use rmcp::transport::streamable_http_client::{
-    StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+    SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
     StreamableHttpResponseLimits,
 };
+use tokio::time::sleep;
 
+use super::answers::in_place_of;
 use super::findings::{Findings, Shape};
+
+/// Shortest pause before a stream of events is opened again, whatever the server says.
+const RETRY_MIN: Duration = Duration::from_secs(1);
 
 type HttpResult<T> = Result<T, StreamableHttpError<reqwest::Error>>;
 
@@ -57,7 +63,7 @@ impl WatchedClient {
 
     /// Ends a stream at the first message that is a fault.
     fn watched(&self, events: BoxedSseResponse) -> BoxedSseResponse {
-        let findings = self.findings.clone();
+        let (findings, reader) = (self.findings.clone(), self.findings.clone());
         let is_fine = move |text: &str| {
             let noted = findings.message().and_then(|()| {
                 let mut shape = Shape::default();
@@ -72,8 +78,32 @@ impl WatchedClient {
         let watch = events.take_while(move |event| {
             ready(event.as_ref().map_or(true, |event| is_fine(event.data.as_deref().unwrap_or(""))))
         });
-        watch.boxed()
+        let slow = watch.map(move |event| {
+            event.map(|mut event| {
+                event.retry = event.retry.map(slower);
+                let is_message = matches!(event.event.as_deref(), None | Some("" | "message"));
+                let message = event.data.as_ref().filter(|it| is_message && !it.trim().is_empty());
+                if let Some(read) = message.and_then(|it| in_place_of(it.as_bytes(), &reader)) {
+                    event.data = Some(read);
+                }
+                event
+            })
+        });
+        slow.boxed()
     }
+}
+
+/// Returns a pause in milliseconds that is not too short.
+fn slower(pause: u64) -> u64 {
+    pause.max(RETRY_MIN.as_secs() * 1000)
+}
+
+/// Delays the end of a stream that broke: it is opened again at once.
+async fn late<T>(event: Result<T, SseError>) -> Result<T, SseError> {
+    if event.is_err() {
+        sleep(RETRY_MIN).await;
+    }
+    event
 }
 
 impl StreamableHttpClient for WatchedClient {
@@ -178,7 +208,7 @@ impl StreamableHttpClient for WatchedClient {
                 event_bytes_max,
             )
             .await?;
-        Ok(self.watched(events))
+        Ok(self.watched(events).then(late).boxed())
     }
 }
 
@@ -225,5 +255,15 @@ mod tests {
             let read = read(events).await;
             assert_eq!((read.0, read.1.as_str()), (count, reason));
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn streams_are_not_opened_again_at_once() {
+        assert_eq!([0, 999, 1500].map(slower), [1000, 1000, 1500]);
+        let begun = tokio::time::Instant::now();
+        assert!(late(Err::<(), _>(SseError::Body("broken".into()))).await.is_err());
+        assert_eq!(begun.elapsed(), RETRY_MIN);
+        assert!(late(Ok(())).await.is_ok());
+        assert_eq!(begun.elapsed(), RETRY_MIN, "events are not delayed");
     }
 }

@@ -3,8 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use greenroom_actors::domain::failure::shortened;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+use crate::adapters::tools::secrets::Known;
 
 /// Lines without JSON after which a program that has printed nothing else is given up.
 pub(super) const FOREIGN_LINES_MAX: usize = 100;
@@ -25,6 +28,10 @@ const SHOWN_BYTES_MAX: usize = 200;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Findings {
     found: Arc<Mutex<Found>>,
+    /// Name of the server.
+    server: Arc<str>,
+    /// Secrets that are removed from what is shown.
+    secrets: Arc<Known>,
     /// Fires with the first fault.
     faulted: CancellationToken,
 }
@@ -38,6 +45,8 @@ struct Found {
     foreign_lines: usize,
     /// True once a line of JSON was read.
     has_spoken: bool,
+    /// Number of messages so far.
+    heard: u64,
     window: Option<Window>,
 }
 
@@ -47,9 +56,15 @@ struct Window {
     begin: Instant,
     messages: usize,
     requests: usize,
+    unreadable: usize,
 }
 
 impl Findings {
+    /// Creates findings about a server whose texts have none of these secrets.
+    pub(super) fn about(server: &Arc<str>, secrets: Arc<Known>) -> Self {
+        Self { server: Arc::clone(server), secrets, ..Self::default() }
+    }
+
     fn with<T>(&self, see: impl FnOnce(&mut Found) -> T) -> T {
         see(&mut self.found.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -71,10 +86,16 @@ impl Findings {
     pub(super) fn message(&self) -> Result<(), String> {
         self.with(|found| {
             found.has_spoken = true;
+            found.heard += 1;
             let window = found.window();
             window.messages += 1;
             within("messages", window.messages, MESSAGES_MAX)
         })
+    }
+
+    /// Returns the number of messages so far.
+    pub(super) fn heard(&self) -> u64 {
+        self.with(|found| found.heard)
     }
 
     /// Counts a message, once more, that is a request or a notification.
@@ -86,6 +107,20 @@ impl Findings {
         })
     }
 
+    /// Notes a message that cannot be read. The first one of a time is logged.
+    pub(super) fn unreadable(&self, why: &str) {
+        let count = self.with(|found| {
+            let window = found.window();
+            window.unreadable += 1;
+            window.unreadable
+        });
+        if count == 1 {
+            let why = self.secrets.removed_from(why.to_owned());
+            let why = shortened(&why, SHOWN_BYTES_MAX);
+            log::warn!("MCP server {}: it sent a message that cannot be read: {why}", self.server);
+        }
+    }
+
     /// Notes the begin of a line that is no message; the error is the reason to stop.
     pub(super) fn foreign_line(&self, first: u8) -> Result<(), String> {
         self.with(|found| {
@@ -94,7 +129,7 @@ impl Findings {
                 found.foreign.push(first);
             }
             if !found.has_spoken && found.foreign_lines > FOREIGN_LINES_MAX {
-                return Err(found.foreign());
+                return Err(found.foreign(&self.secrets));
             }
             let window = found.window();
             window.requests += 1;
@@ -117,7 +152,7 @@ impl Findings {
         self.with(|found| match &found.fault {
             Some(fault) => fault.clone(),
             None if found.has_spoken || found.foreign_lines == 0 => why,
-            None => format!("{why}; {}", found.foreign()),
+            None => format!("{why}; {}", found.foreign(&self.secrets)),
         })
     }
 }
@@ -128,11 +163,22 @@ impl Found {
         let now = Instant::now();
         let is_over = |window: &Window| now.duration_since(window.begin) >= FLOOD_WINDOW;
         let kept = self.window.take().filter(|window| !is_over(window));
-        self.window.insert(kept.unwrap_or(Window { begin: now, messages: 0, requests: 0 }))
+        self.window.insert(kept.unwrap_or(Window {
+            begin: now,
+            messages: 0,
+            requests: 0,
+            unreadable: 0,
+        }))
     }
 
-    fn foreign(&self) -> String {
+    /// Returns the begin of the first line that is not JSON, without secrets.
+    fn foreign(&self, secrets: &Known) -> String {
         let text = String::from_utf8_lossy(&self.foreign);
+        let text = match self.foreign.len() >= SHOWN_BYTES_MAX {
+            // the last character may have been cut as well
+            true => secrets.removed_from_begin(text.trim_end_matches('\u{fffd}').to_owned()),
+            false => secrets.removed_from(text.into_owned()),
+        };
         format!("it prints text that is not JSON: {}", text.trim())
     }
 }
@@ -218,6 +264,23 @@ mod tests {
         findings.fault("second");
         findings.faulted().await;
         assert_eq!(findings.explain("closed".to_owned()), "first");
+    }
+
+    #[test]
+    fn text_that_is_no_message_is_shown_without_secrets() {
+        for (text, shown) in [
+            ("has k3y-of-it".to_owned(), "has [secret]".to_owned()),
+            ("has k3y-o".to_owned(), "has k3y-o".to_owned()),
+            (format!("{}k3y-of-it", "x".repeat(195)), "x".repeat(195)),
+            (format!("{}\u{e4}", "x".repeat(199)), "x".repeat(199)),
+        ] {
+            let findings = Findings::about(&"s".into(), Arc::new(Known::of(["k3y-of-it"])));
+            let mut bytes = text.bytes();
+            findings.foreign_line(bytes.next().unwrap()).unwrap();
+            bytes.for_each(|byte| findings.foreign_byte(byte));
+            let expected = format!("closed; it prints text that is not JSON: {shown}");
+            assert_eq!(findings.explain("closed".to_owned()), expected);
+        }
     }
 
     /// Returns whether a text is a request, or why it is refused.

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 pub use super::connect::McpEnvironment;
 
 use super::call::{function, placeholder};
+use super::connect::start_checks;
 use super::link::Link;
 use super::names::{Listed, RemoteTool};
 use super::records::Records;
@@ -71,6 +72,7 @@ impl McpHub {
         if self.links.is_empty() {
             return Ok(());
         }
+        start_checks()?;
         self.records.open(store);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (links, stop) = (self.links.values().cloned().collect::<Vec<_>>(), self.stop.clone());
@@ -138,42 +140,38 @@ struct Defined {
     tools: Vec<Arc<ToolDefinition>>,
 }
 
-/// Returns the tools of a server. They are compiled once for each list, however often other servers
-/// change theirs.
+/// Returns the tools of a server. They are made once for each list, however often other servers change
+/// theirs.
 fn defined_of(link: &Arc<Link>, known: &mut Defined) -> Vec<Arc<ToolDefinition>> {
     let listed = link.listed();
     if !Arc::ptr_eq(&listed, &known.listed) {
         let tools = listed.tools.iter();
-        known.tools = tools.filter_map(|tool| definition(link, tool, listed.is_guarded)).collect();
+        known.tools = tools.map(|tool| definition(link, tool, listed.is_guarded)).collect();
         known.listed = listed;
     }
     known.tools.clone()
 }
 
 /// `is_guarded`: its calls need approval whatever its name.
-fn definition(
-    link: &Arc<Link>,
-    tool: &RemoteTool,
-    is_guarded: bool,
-) -> Option<Arc<ToolDefinition>> {
+fn definition(link: &Arc<Link>, tool: &RemoteTool, is_guarded: bool) -> Arc<ToolDefinition> {
     let McpServer { name: server, approval, timeout, task_timeout, .. } = &*link.server;
-    let RemoteTool { name, description, parameters, is_repeatable, .. } = tool;
+    let RemoteTool { name, description, parameters, arguments, is_repeatable, .. } = tool;
     let spec = ToolSpec {
         name: format!("{server}.{name}"),
         description: description.clone(),
         parameters: parameters.clone(),
     };
-    // it has compiled before
-    let made = ToolDefinition::new(spec, ToolBody::Function(function(link, name))).ok()?;
     let approval = approval.as_ref().filter(|(globs, _)| is_guarded || globs.selects(name));
-    Some(Arc::new(ToolDefinition {
+    Arc::new(ToolDefinition {
+        spec,
+        arguments: Arc::clone(arguments),
+        body: ToolBody::Function(function(link, name)),
         timeout: *timeout,
         task_timeout: Some(*task_timeout),
         permits: Some(Arc::clone(&link.permits)),
         approval: approval.map(|(_, approval)| Arc::clone(approval)),
         on_crash: if *is_repeatable { OnCrash::Repeat } else { OnCrash::Tell },
-        ..made
-    }))
+    })
 }
 
 impl McpServers for McpHub {

@@ -1,13 +1,18 @@
 //! Output of a program, watched while it is read: lines that are too long or too deep, too many lines,
-//! and lines that are not JSON.
+//! and lines that are not JSON. Only lines of JSON are given out, each one whole.
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, ReadBuf};
+use tokio_util::bytes::BytesMut;
 
+use super::answers::in_place_of;
 use super::findings::{Findings, Shape};
+
+/// Bytes that are read at once.
+const READ_BYTES: usize = 8 << 10;
 
 /// An output whose lines are watched. It fails at a line that is too long or too deep, after too many
 /// lines at once, and after too many lines that are not JSON.
@@ -17,11 +22,15 @@ pub(super) struct Lines<R> {
     line_bytes_max: usize,
     findings: Findings,
     line: Line,
+    /// Bytes that were read and are given out next.
+    ready: BytesMut,
 }
 
 /// The current line.
 #[derive(Debug, Default)]
 struct Line {
+    /// A line of JSON so far.
+    text: Vec<u8>,
     bytes: usize,
     /// True if it is JSON; `None` before its first byte that is no space.
     is_json: Option<bool>,
@@ -30,14 +39,14 @@ struct Line {
 
 impl<R> Lines<R> {
     pub(super) fn of(reader: R, line_bytes_max: usize, findings: Findings) -> Self {
-        Self { reader, line_bytes_max, findings, line: Line::default() }
+        Self { reader, line_bytes_max, findings, line: Line::default(), ready: BytesMut::new() }
     }
 
-    /// Notes bytes that were read; the error is the reason to stop.
-    fn note(&mut self, bytes: &[u8]) -> Result<(), String> {
+    /// Takes bytes that were read; the error is the reason to stop.
+    fn take(&mut self, bytes: &[u8]) -> Result<(), String> {
         for &byte in bytes {
             if byte == b'\n' {
-                self.line = Line::default();
+                self.end_line();
                 continue;
             }
             self.line.bytes += 1;
@@ -49,11 +58,27 @@ impl<R> Lines<R> {
             } else if self.line.is_json == Some(false) {
                 self.findings.foreign_byte(byte);
             }
-            if self.line.is_json == Some(true) && self.line.shape.take(byte)? {
-                self.findings.request()?;
+            if self.line.is_json == Some(true) {
+                self.line.text.push(byte);
+                if self.line.shape.take(byte)? {
+                    self.findings.request()?;
+                }
             }
         }
         Ok(())
+    }
+
+    /// Gives out a line of JSON, or what is read in its place; others are left out.
+    fn end_line(&mut self) {
+        let Line { text, .. } = std::mem::take(&mut self.line);
+        if text.is_empty() {
+            return;
+        }
+        match in_place_of(&text, &self.findings) {
+            Some(read) => self.ready.extend_from_slice(read.as_bytes()),
+            None => self.ready.extend_from_slice(&text),
+        }
+        self.ready.extend_from_slice(b"\n");
     }
 
     fn begin_line(&mut self, first: u8) -> Result<(), String> {
@@ -73,12 +98,23 @@ impl<R: AsyncRead + Unpin> AsyncRead for Lines<R> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let lines = self.get_mut();
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut lines.reader).poll_read(context, buffer))?;
-        if let Err(fault) = lines.note(&buffer.filled()[before..]) {
-            lines.findings.fault(&fault);
-            buffer.set_filled(before);
-            return Poll::Ready(Err(io::Error::other(fault)));
+        let mut bytes = [0; READ_BYTES];
+        while lines.ready.is_empty() {
+            let mut read = ReadBuf::new(&mut bytes);
+            ready!(Pin::new(&mut lines.reader).poll_read(context, &mut read))?;
+            if read.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            if let Err(fault) = lines.take(read.filled()) {
+                lines.findings.fault(&fault);
+                return Poll::Ready(Err(io::Error::other(fault)));
+            }
+        }
+        let given = lines.ready.split_to(lines.ready.len().min(buffer.remaining()));
+        buffer.put_slice(&given);
+        if lines.ready.is_empty() {
+            // it has the size of the largest line so far
+            lines.ready = BytesMut::new();
         }
         Poll::Ready(Ok(()))
     }
@@ -130,5 +166,17 @@ mod tests {
         assert!(read(&"a\n".repeat(FOREIGN_LINES_MAX + 1)).await.0.is_err());
         let spoken = format!("{{}}\n{}", "a\n".repeat(FOREIGN_LINES_MAX + 1));
         assert!(read(&spoken).await.0.is_ok());
+    }
+
+    #[tokio::test]
+    async fn lines_are_given_out_whole_and_mended() {
+        let text = " {\"id\":1,\"result\":{}}\r\nlog\n\n{\"id\":2,\"result\":[]}\n{\"id\":3";
+        let mut lines = Lines::of(text.as_bytes(), 1000, Findings::default());
+        let mut all = String::new();
+        lines.read_to_string(&mut all).await.unwrap();
+        let read: Vec<_> = all.lines().collect();
+        assert_eq!(read.len(), 2, "{all}");
+        assert_eq!(read[0], "{\"id\":1,\"result\":{}}");
+        assert!(read[1].contains("\"id\":2,\"error\":"), "{all}");
     }
 }

@@ -1,40 +1,35 @@
 //! One server: its connection, which is made again whenever it is lost, and its tools.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use greenroom_actors::domain::failure::shortened;
 use rmcp::model::ProtocolVersion;
-use rmcp::{Peer, RoleClient, ServiceError};
+use rmcp::{Peer, RoleClient};
 use tokio::sync::{Mutex, Notify, Semaphore, watch};
-use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::child::Program;
-use super::connect::{
-    Client, Era, McpEnvironment, Opened, is_of_older, list, open, why_not_begun, why_not_listed,
-};
+use super::connect::{Client, Era, McpEnvironment, Opened, is_of_older, open, why_not_begun};
 use super::counts::Counts;
 use super::events::SessionId;
 use super::legacy::Asking;
-use super::listen::listen;
 use super::names::Listed;
 use super::progress::Listeners;
 use super::records::Records;
-use super::settings::{McpServer, McpTransport};
+use super::settings::McpServer;
 use crate::adapters::tools::secrets::Known;
-use crate::mcp_servers::{ChangedTool, ServerState, Unmatched};
+use crate::mcp_servers::ServerState;
 
 /// Time that a program has to end after its input was closed.
 const END_GRACE: Duration = Duration::from_secs(2);
 /// Longest pause before the next connection for which calls wait.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// Shortest time between two reads of a list, however often the server says that it has changed.
-const LIST_PAUSE: Duration = Duration::from_secs(1);
-/// Shortest time for which a list counts as fresh, whatever the server says.
-const FRESH_MIN: Duration = Duration::from_secs(10);
-/// Longest time between two looks whether a server over HTTP is still there.
-const LOOK_PAUSE: Duration = Duration::from_secs(30);
+
+/// Longest reason of a failed connection, without what its program printed.
+const REASON_BYTES_MAX: usize = 600;
 
 /// State of the connection.
 #[derive(Clone)]
@@ -46,7 +41,7 @@ pub(super) enum State {
 }
 
 /// End of a session.
-enum Ending {
+pub(super) enum Ending {
     /// The process stops.
     Stopped,
     /// Another connection was asked for.
@@ -73,7 +68,7 @@ pub(super) struct Link {
     /// Definitions that are accepted.
     pub(super) records: Records,
     /// Secrets that were sent to the server.
-    secrets: RwLock<Known>,
+    secrets: RwLock<Arc<Known>>,
     /// Limit of calls at once, which all tools share.
     pub(super) permits: Arc<Semaphore>,
     /// Questions of the server during calls.
@@ -83,12 +78,14 @@ pub(super) struct Link {
     /// Notified when another connection is asked for.
     pub(super) restart: Notify,
     /// Notified when the list of tools should be read again.
-    changed: Arc<Notify>,
+    pub(super) changed: Arc<Notify>,
+    /// Notified when a call was given up.
+    pub(super) doubted: Arc<Notify>,
     /// Counts changes of lists, of all servers.
     pub(super) changes: watch::Sender<u64>,
     pub(super) session_id: SessionId,
     /// Number of sessions so far.
-    sessions: AtomicU64,
+    pub(super) sessions: AtomicU64,
     pub(super) counts: Counts,
 }
 
@@ -112,6 +109,7 @@ impl Link {
             secrets: RwLock::default(),
             restart: Notify::new(),
             changed: Arc::default(),
+            doubted: Arc::default(),
             changes,
             session_id: SessionId::default(),
             sessions: AtomicU64::new(0),
@@ -152,13 +150,23 @@ impl Link {
         self.changed.notify_one();
     }
 
+    /// Returns the secrets that were sent to the server.
+    pub(super) fn secrets(&self) -> Arc<Known> {
+        Arc::clone(&self.secrets.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     pub(super) fn has_secrets(&self) -> bool {
-        !self.secrets.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+        !self.secrets().is_empty()
     }
 
     /// Removes the secrets of the connection from a text.
     pub(super) fn without_secrets(&self, text: String) -> String {
-        self.secrets.read().unwrap_or_else(PoisonError::into_inner).removed_from(text)
+        self.secrets().removed_from(text)
+    }
+
+    /// Returns a reason, partly in words of the server, as it is shown: without secrets, then cut.
+    pub(super) fn said(&self, why: &str) -> String {
+        shortened(&self.without_secrets(why.to_owned()), REASON_BYTES_MAX).to_owned()
     }
 
     /// Keeps the server connected until the process stops.
@@ -210,7 +218,7 @@ impl Link {
         self.enter(State::Failed(why.into()));
     }
 
-    fn enter(&self, state: State) {
+    pub(super) fn enter(&self, state: State) {
         let is_ready = |state: &State| matches!(state, State::Ready(..));
         if is_ready(&state) != is_ready(&self.state.borrow()) {
             self.counts.change();
@@ -235,7 +243,8 @@ impl Link {
         };
         let limit = self.server.connect_timeout;
         let deadline = Instant::now() + limit;
-        let begin = transport.begin(client, era, self.server.message_bytes_max);
+        let bytes_max = self.server.message_bytes_max;
+        let begin = transport.begin(client, era, bytes_max, findings.clone());
         let begun = tokio::select! {
             begun = timeout_at(deadline, begin) => begun,
             () = stop.cancelled() => return self.stopped(program).await,
@@ -259,6 +268,7 @@ impl Link {
             ending = self.serve(&peer, deadline) => ending,
             _ = &mut closed => Ending::Lost("it closed the connection".to_owned()),
             () = ended(program.as_ref()) => Ending::Lost("it ended".to_owned()),
+            () = self.silent(&peer, &findings) => Ending::Lost("it does not answer".to_owned()),
             () = findings.faulted() => Ending::Lost("its messages cannot be read".to_owned()),
             () = stop.cancelled() => Ending::Stopped,
             () = self.restart.notified() => Ending::Asked,
@@ -308,106 +318,14 @@ impl Link {
             Some(program) => program.end(grace).await,
             None => String::new(),
         };
-        self.without_secrets(if said.is_empty() { why } else { format!("{why}; {said}") })
-    }
-
-    /// Keeps the list of tools current. Returns when the server does not answer.
-    async fn serve(&self, peer: &Peer<RoleClient>, deadline: Instant) -> Ending {
-        let listed = match timeout_at(deadline, list(peer, &self.server)).await {
-            Ok(Ok(listed)) => listed,
-            Ok(Err(error)) => return Ending::Failed(why_not_listed(&error)),
-            Err(_) => return Ending::Failed("it did not list its tools in time".to_owned()),
-        };
-        let mut fresh = match self.take(listed).await {
-            Ok(fresh) => fresh,
-            Err(why) => return Ending::Failed(why),
-        };
-        let session = self.sessions.fetch_add(1, Ordering::Relaxed);
-        self.enter(State::Ready(peer.clone(), session));
-        // again, now that calls find a connection
-        self.changes.send_modify(|number| *number += 1);
-        self.report();
-        let mut listening = Box::pin(listen(peer, Arc::clone(&self.changed)));
-        loop {
-            let read = Instant::now();
-            tokio::select! {
-                () = self.changed.notified() => sleep_until(read + LIST_PAUSE).await,
-                () = stale(fresh) => {}
-                () = &mut listening => {}
-            }
-            match timeout(self.server.connect_timeout, list(peer, &self.server)).await {
-                Ok(Ok(listed)) => {
-                    fresh = self.take(listed).await.unwrap_or_else(|why| {
-                        log::warn!("MCP server {}: {why}", self.name());
-                        Some(FRESH_MIN)
-                    });
-                }
-                Ok(Err(error @ (ServiceError::McpError(_) | ServiceError::UnexpectedResponse))) => {
-                    log::warn!("MCP server {}: {}", self.name(), why_not_listed(&error))
-                }
-                Ok(Err(_)) => return Ending::Lost("it does not answer".to_owned()),
-                // one that makes calls may not list its tools meanwhile
-                Err(_) if self.running() > 0 => {
-                    log::warn!("MCP server {}: it did not list its tools in time", self.name());
-                }
-                Err(_) => return Ending::Lost("it did not list its tools in time".to_owned()),
-            }
-        }
+        let why = self.said(&why);
+        if said.is_empty() { why } else { format!("{why}; {said}") }
     }
 
     /// Returns the number of calls that are being made.
     pub(super) fn running(&self) -> u64 {
         let most = self.server.concurrency.min(Semaphore::MAX_PERMITS);
         most.saturating_sub(self.permits.available_permits()) as u64
-    }
-
-    /// Returns the time for which a list counts as fresh. Over HTTP the list is also read to see
-    /// whether the server is still there.
-    fn fresh_for(&self, said: Option<Duration>) -> Option<Duration> {
-        let said = said.map(|fresh| fresh.max(FRESH_MIN));
-        match self.server.transport {
-            McpTransport::Http { .. } => Some(said.map_or(LOOK_PAUSE, |said| said.min(LOOK_PAUSE))),
-            McpTransport::Program { .. } => said,
-        }
-    }
-
-    /// Takes over a list. Returns the time for which it is fresh.
-    async fn take(
-        &self,
-        (listed, fresh): (Listed, Option<Duration>),
-    ) -> Result<Option<Duration>, String> {
-        self.review(Some(listed)).await?;
-        let fresh = self.fresh_for(fresh);
-        // another process may accept what has changed
-        let has_changed = !self.listed().changed.is_empty();
-        Ok(if has_changed { Some(fresh.unwrap_or(LOOK_PAUSE).min(LOOK_PAUSE)) } else { fresh })
-    }
-
-    /// Logs what was found, with patterns that match no tool.
-    fn report(&self) {
-        let (name, listed) = (self.name(), self.listed());
-        let Listed { tools, left_out, changed, unmatched, is_guarded } = &*listed;
-        log::info!("MCP server {name}: connected; {} tools", tools.len());
-        for left_out in left_out {
-            log::debug!("MCP server {name}: {} is left out: {}", left_out.name, left_out.why);
-        }
-        for ChangedTool { name: tool, .. } in changed {
-            log::warn!("MCP server {name}: {tool} has changed, and waits to be accepted");
-        }
-        for Unmatched { key, pattern } in unmatched {
-            log::warn!("mcp.{name}.{key}: the server has no tool {pattern}");
-        }
-        if *is_guarded {
-            log::warn!("mcp.{name}.approval: until that is mended, all its tools need approval");
-        }
-    }
-}
-
-/// Waits until a list is no longer fresh.
-async fn stale(fresh: Option<Duration>) {
-    match fresh {
-        Some(fresh) => sleep(fresh).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -10,7 +10,9 @@ use rmcp::model::Tool;
 use serde_json::{Value, json};
 
 use super::changes::{Change, Prints};
+use super::cleaning::clean_value;
 use super::settings::{LEFT_OUT_BY_CHOICE, McpServer};
+use crate::adapters::tools::secrets::Known;
 use crate::mcp_servers::{ChangedTool, LeftOut, Unmatched};
 
 /// Longest name of a tool with that of its server, in characters: providers accept no longer ones.
@@ -21,6 +23,8 @@ const SCHEMA_BYTES_MAX: usize = 64 << 10;
 const SCHEMA_DEPTH_MAX: usize = 64;
 /// Longest description for models.
 const DESCRIPTION_BYTES_MAX: usize = 16 << 10;
+/// Bound of the descriptions and schemas of all tools of a server: callers get all of them at once.
+const LIST_BYTES_MAX: usize = 4 << 20;
 /// Maximum number of tools that are read of a list.
 const LISTED_MAX: usize = 10_000;
 /// Longest name that is shown of a tool that is left out.
@@ -29,19 +33,33 @@ const SHOWN_BYTES_MAX: usize = 128;
 const LEFT_OUT_MAX: usize = 1000;
 
 /// A tool of a server that is used.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(super) struct RemoteTool {
     /// Its name at the server.
     pub(super) name: String,
     pub(super) description: String,
     /// JSON Schema of its arguments, an object.
     pub(super) parameters: Value,
+    /// Compiled `parameters`.
+    pub(super) arguments: Arc<Schema>,
     /// True if a call may be made again when it is not known whether it had its effect.
     pub(super) is_repeatable: bool,
     /// Hashes of its definition.
     pub(super) prints: Prints,
     /// Set if its definition is not accepted: calls need an approval.
     pub(super) change: Option<Arc<Change>>,
+}
+
+impl PartialEq for RemoteTool {
+    fn eq(&self, other: &Self) -> bool {
+        let key = |it: &Self| (it.is_repeatable, it.name.len(), it.description.len());
+        key(self) == key(other)
+            && self.name == other.name
+            && self.description == other.description
+            && self.parameters == other.parameters
+            && self.prints == other.prints
+            && self.change == other.change
+    }
 }
 
 /// The tools of a server.
@@ -60,25 +78,40 @@ pub(super) struct Listed {
 }
 
 /// Choice of the tools of a list, page by page, so that what is left out is not kept.
-pub(super) struct Admission<'s> {
-    server: &'s McpServer,
+pub(super) struct Admission {
+    server: Arc<McpServer>,
+    /// Secrets that are removed from its texts.
+    secrets: Arc<Known>,
+    /// The list before, whose compiled schemas are used again.
+    before: Arc<Listed>,
     listed: Listed,
     /// Names so far that tools may have.
     seen: BTreeSet<String>,
     /// Number of tools so far.
     count: usize,
+    /// Size of the descriptions and schemas so far.
+    bytes: usize,
 }
 
-impl<'s> Admission<'s> {
-    pub(super) fn of(server: &'s McpServer) -> Self {
-        Self { server, listed: Listed::default(), seen: BTreeSet::new(), count: 0 }
+impl Admission {
+    pub(super) fn of(server: &Arc<McpServer>, secrets: Arc<Known>, before: Arc<Listed>) -> Self {
+        Self {
+            server: Arc::clone(server),
+            secrets,
+            before,
+            listed: Listed::default(),
+            seen: BTreeSet::new(),
+            count: 0,
+            bytes: 0,
+        }
     }
 
-    /// Decides about the tools of a page. Returns false if the list has become too long.
-    pub(super) fn take(&mut self, page: Vec<Tool>) -> bool {
+    /// Decides about the tools of a page, which may take seconds. Returns false if the list has become
+    /// too long, or is no longer wanted.
+    pub(super) fn take(&mut self, page: Vec<Tool>, is_wanted: impl Fn() -> bool) -> bool {
         for tool in page {
             self.count += 1;
-            if self.count > LISTED_MAX {
+            if self.count > LISTED_MAX || !is_wanted() {
                 return false;
             }
             self.decide(tool);
@@ -87,9 +120,11 @@ impl<'s> Admission<'s> {
     }
 
     fn decide(&mut self, tool: Tool) {
-        let Self { server, listed, seen, .. } = self;
+        let Self { server, secrets, before, listed, seen, bytes, .. } = self;
         let name = tool.name.to_string();
-        let refused = name_problem(server, &name).or_else(|| {
+        let shown = secrets.removed_from(name.clone());
+        let refused = (shown != name).then(|| "its name has a secret of the connection".to_owned());
+        let refused = refused.or_else(|| name_problem(server, &name)).or_else(|| {
             let is_new = seen.insert(name.clone());
             (!is_new).then(|| "the server has two tools of this name".to_owned())
         });
@@ -101,12 +136,16 @@ impl<'s> Admission<'s> {
         });
         let made = match refused {
             Some(why) => Err(why),
-            None => remote(server, tool),
+            None => {
+                let known = before.tools.get(listed.tools.len()).filter(|it| it.name == name);
+                let known = known.or_else(|| before.tools.iter().find(|it| it.name == name));
+                remote(server, secrets, tool, known, bytes)
+            }
         };
         match made {
             Ok(tool) => listed.tools.push(tool),
             Err(why) if listed.left_out.len() < LEFT_OUT_MAX => {
-                let name = shortened(&name, SHOWN_BYTES_MAX).to_owned();
+                let name = shortened(&shown, SHOWN_BYTES_MAX).to_owned();
                 listed.left_out.push(LeftOut { name, why });
             }
             Err(_) => {}
@@ -121,7 +160,7 @@ impl<'s> Admission<'s> {
             listed.left_out.push(LeftOut { name: "…".to_owned(), why });
         }
         let names: Vec<_> = seen.iter().map(String::as_str).collect();
-        listed.unmatched = unmatched(server, &names);
+        listed.unmatched = unmatched(&server, &names);
         let mut guarding = server.approval.iter().flat_map(|(globs, _)| globs.names());
         listed.is_guarded = guarding.any(|name| !seen.contains(name));
         listed
@@ -150,20 +189,43 @@ fn left_out_by_choice(server: &McpServer, name: &str) -> Option<String> {
     (!server.tools.selects(name)).then(|| LEFT_OUT_BY_CHOICE.to_owned())
 }
 
-fn remote(server: &McpServer, tool: Tool) -> Result<RemoteTool, String> {
+/// `known`: the tool of this name in the list before. `bytes`: size of the descriptions and schemas of
+/// the tools before it.
+fn remote(
+    server: &McpServer,
+    secrets: &Known,
+    tool: Tool,
+    known: Option<&RemoteTool>,
+    bytes: &mut usize,
+) -> Result<RemoteTool, String> {
     let name = tool.name.to_string();
-    let parameters = parameters(Value::Object((*tool.input_schema).clone()))?;
     let prints = Prints::of(&tool);
+    let mut parameters = Value::Object((*tool.input_schema).clone());
+    let mut description = tool.description.unwrap_or_default().into_owned();
+    if !secrets.is_empty() {
+        description = secrets.removed_from(description);
+        clean_value(&mut parameters, &|text: &str| secrets.removed_from(text.to_owned()));
+    }
+    let description = shortened(&description, DESCRIPTION_BYTES_MAX).to_owned();
+    let (parameters, schema_bytes) = checked(parameters)?;
+    let with_this = bytes.saturating_add(description.len() + schema_bytes);
+    if with_this > LIST_BYTES_MAX {
+        let why = "the descriptions and schemas of the server's tools are larger than 4 MiB in all";
+        return Err(why.to_owned());
+    }
+    let arguments = match known.filter(|known| known.parameters == parameters) {
+        Some(known) => Arc::clone(&known.arguments),
+        None => Arc::new(compiled(&parameters)?),
+    };
     let hints = tool.annotations.unwrap_or_default();
     let is_said = hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true);
     let is_repeatable = is_said || server.retry.as_ref().is_some_and(|globs| globs.selects(&name));
-    let description = tool.description.unwrap_or_default();
-    let description = shortened(&description, DESCRIPTION_BYTES_MAX).to_owned();
-    Ok(RemoteTool { name, description, parameters, is_repeatable, prints, change: None })
+    *bytes = with_this;
+    Ok(RemoteTool { name, description, parameters, arguments, is_repeatable, prints, change: None })
 }
 
-/// Returns a schema that can be used: of an object, small, and compiled without looking elsewhere.
-fn parameters(mut schema: Value) -> Result<Value, String> {
+/// Returns a schema of an object that is small, with its size in bytes.
+fn checked(mut schema: Value) -> Result<(Value, usize), String> {
     if schema.get("type").is_none() {
         schema["type"] = json!("object");
     }
@@ -171,14 +233,18 @@ fn parameters(mut schema: Value) -> Result<Value, String> {
         return Err("its arguments are not an object".to_owned());
     }
     check_depth(&schema, SCHEMA_DEPTH_MAX).map_err(|why| format!("its schema is {why}"))?;
-    if schema.to_string().len() > SCHEMA_BYTES_MAX {
+    let bytes = schema.to_string().len();
+    if bytes > SCHEMA_BYTES_MAX {
         return Err(format!("its schema is larger than {SCHEMA_BYTES_MAX} bytes"));
     }
-    let compiled = Schema::compile(&schema);
-    compiled.map_err(|error| {
+    Ok((schema, bytes))
+}
+
+/// Compiles a schema, without looking elsewhere.
+fn compiled(schema: &Value) -> Result<Schema, String> {
+    Schema::compile(schema).map_err(|error| {
         format!("its schema cannot be used: {}", shortened(&error.to_string(), 500))
-    })?;
-    Ok(schema)
+    })
 }
 
 #[cfg(test)]
@@ -195,8 +261,9 @@ pub(super) mod tests {
     }
 
     fn admitted(server: &McpServer, tools: Vec<Tool>, is_cut: bool) -> Listed {
-        let mut admission = Admission::of(server);
-        assert!(admission.take(tools));
+        let mut admission =
+            Admission::of(&Arc::new(server.clone()), Arc::default(), Arc::default());
+        assert!(admission.take(tools, || true));
         admission.finish(is_cut)
     }
 
@@ -286,5 +353,74 @@ pub(super) mod tests {
         let repeatable: Vec<_> =
             listed.tools.iter().filter(|tool| tool.is_repeatable).map(|it| &*it.name).collect();
         assert_eq!(repeatable, ["by_name", "reads", "same"]);
+    }
+
+    #[test]
+    fn descriptions_and_schemas_are_bounded_in_all() {
+        let described = |name: usize, bytes: usize| {
+            let mut tool = tool(&format!("t{name}"), &json!({ "type": "object" }));
+            tool.description = Some("x".repeat(bytes).into());
+            tool
+        };
+        let own = DESCRIPTION_BYTES_MAX - "{\"type\":\"object\"}".len();
+        let server = McpServer { tools_max: 1000, ..server("s") };
+        let fitting = LIST_BYTES_MAX / DESCRIPTION_BYTES_MAX;
+        let mut tools: Vec<_> = (0..fitting).map(|name| described(name, own)).collect();
+        tools.extend([described(fitting, 0), described(fitting + 1, 1)]);
+        let listed = admitted(&server, tools, false);
+        assert_eq!(listed.tools.len(), fitting, "at the bound");
+        assert_eq!(listed.left_out.len(), 2);
+        assert!(listed.left_out[0].why.contains("larger than 4 MiB in all"));
+    }
+
+    #[test]
+    fn lists_have_no_secrets() {
+        let secrets = Arc::new(Known::of(["k3y-of-it"]));
+        let mut admission = Admission::of(&Arc::new(server("s")), secrets, Arc::default());
+        let schema = json!({ "properties": { "k3y-of-it": { "default": "k3y-of-it" } } });
+        let mut described = tool("a", &schema);
+        let cut = "x".repeat(DESCRIPTION_BYTES_MAX - 4);
+        described.description = Some(format!("{cut}k3y-of-it").into());
+        let invalid = tool("c", &json!({ "properties": { "a": { "pattern": "(k3y-of-it" } } }));
+        let tools = vec![described, tool("the-k3y-of-it", &json!({})), invalid];
+        assert!(admission.take(tools, || true));
+        let listed = admission.finish(false);
+        let expected = json!({
+            "type": "object", "properties": { "[secret]": { "default": "[secret]" } },
+        });
+        assert_eq!(listed.tools[0].parameters, expected);
+        assert_eq!(listed.tools[0].description, format!("{cut}[sec"));
+        assert_eq!(listed.left_out[0].name, "the-[secret]");
+        assert_eq!(listed.left_out[0].why, "its name has a secret of the connection");
+        assert!(!format!("{listed:?}").contains("k3y"), "{listed:?}");
+    }
+
+    #[test]
+    fn schemas_that_stay_are_compiled_once() {
+        let server = Arc::new(server("s"));
+        let list = |before: &Arc<Listed>, tools: Vec<Tool>| {
+            let mut admission = Admission::of(&server, Arc::default(), Arc::clone(before));
+            assert!(admission.take(tools, || true));
+            Arc::new(admission.finish(false))
+        };
+        let (plain, other) = (json!({}), json!({ "required": ["n"] }));
+        let first = list(&Arc::default(), vec![tool("a", &plain), tool("b", &plain)]);
+        let moved = list(&first, vec![tool("b", &plain), tool("a", &other)]);
+        let is_kept =
+            |old: &RemoteTool, new: &RemoteTool| Arc::ptr_eq(&old.arguments, &new.arguments);
+        assert!(is_kept(&first.tools[1], &moved.tools[0]));
+        assert!(!is_kept(&first.tools[0], &moved.tools[1]), "another schema");
+        assert!(
+            first != moved && *first == *list(&moved, vec![tool("a", &plain), tool("b", &plain)])
+        );
+    }
+
+    #[test]
+    fn a_list_that_is_no_longer_wanted_is_not_checked_on() {
+        let mut admission = Admission::of(&Arc::new(server("s")), Arc::default(), Arc::default());
+        let tools = vec![tool("a", &json!({})), tool("b", &json!({}))];
+        let looks = std::cell::Cell::new(0);
+        assert!(!admission.take(tools, || looks.replace(looks.get() + 1) == 0));
+        assert_eq!(admission.finish(true).tools.len(), 1);
     }
 }

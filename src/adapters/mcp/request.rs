@@ -1,5 +1,7 @@
 //! One request of a call. It is cancelled at the server if its future is dropped.
 
+use std::sync::Arc;
+
 use greenroom_actors::agent::tool::ToolContext;
 use greenroom_actors::ports::store::McpCall;
 use rmcp::model::{
@@ -9,6 +11,7 @@ use rmcp::model::{
 use rmcp::service::PeerRequestOptions;
 use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
+use tokio::sync::Notify;
 
 use super::link::Link;
 use super::traced;
@@ -29,6 +32,8 @@ pub(super) enum Reply {
 struct Guard {
     peer: Peer<RoleClient>,
     id: Option<RequestId>,
+    /// Notified when it is given up.
+    doubted: Arc<Notify>,
 }
 
 /// Makes a call, and passes on the progress that its server reports.
@@ -46,7 +51,8 @@ pub(super) async fn call(
     let version = info.as_deref().map(|info| &info.protocol_version);
     let traced = traced::of(&link.server.transport, version, &link.session_id, &handle.id);
     context.reached(traced.clone());
-    let mut guard = Guard { peer: peer.clone(), id: Some(handle.id.clone()) };
+    let id = Some(handle.id.clone());
+    let mut guard = Guard { peer: peer.clone(), id, doubted: Arc::clone(&link.doubted) };
     let result = tokio::select! {
         biased;
         never = listener.pass_on(link, context) => match never {},
@@ -82,6 +88,7 @@ impl Drop for Guard {
         else {
             return;
         };
+        self.doubted.notify_one();
         let reason = Some("the caller no longer waits".to_owned());
         let params = CancelledNotificationParam::new(Some(id), reason);
         let peer = self.peer.clone();

@@ -1,12 +1,9 @@
 //! Results of calls as values of this server.
 
 use greenroom_actors::agent::tool::{Content, ToolError};
-use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind, shortened};
+use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Value, json};
-
-/// Longest text of a failure for models and callers.
-const FAILURE_BYTES_MAX: usize = 4096;
 
 /// Returns the result of a call: the structured content, or else its parts if there are pictures, sounds or
 /// files among them, or else its texts.
@@ -21,7 +18,7 @@ pub(super) fn value_of(result: CallToolResult) -> Result<Value, ToolError> {
         };
         let text = match text.as_str() {
             "" => "the tool failed without a reason",
-            text => shortened(text, FAILURE_BYTES_MAX),
+            text => text,
         };
         return Err(ToolError::Failed(AttemptFailure::new(ErrorKind::Tool, text)));
     }
@@ -133,12 +130,10 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_failures_with_a_bounded_text() {
-        let long = "é".repeat(FAILURE_BYTES_MAX);
+    fn errors_are_failures_with_their_text() {
         for (content, expected) in [
             (json!([{ "type": "text", "text": "no such file" }]), "no such file"),
             (json!([]), "the tool failed without a reason"),
-            (json!([{ "type": "text", "text": long }]), &long[..FAILURE_BYTES_MAX]),
         ] {
             let result = json!({ "content": content, "isError": true });
             assert_eq!(value(result), Err(expected.to_owned()));

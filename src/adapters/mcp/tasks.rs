@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use greenroom_actors::agent::tool::{ToolContext, ToolError};
-use greenroom_actors::domain::failure::ErrorKind;
+use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
 use rmcp::model::{
     CallToolResult, CancelTaskParams, ErrorData, GetTaskParams, InputRequiredResult,
     InputResponses, TaskPayload, UpdateTaskParams,
@@ -133,6 +133,10 @@ impl Task {
         }
         let params = GetTaskParams::new(self.id.as_str());
         let found = peer.get_task(params).await.map_err(|error| not_seen(link, &error))?.task;
+        if found.task.task_id != self.id {
+            let why = format!("the MCP server {} answers with another task", link.name());
+            return Err(Lost::Failed(AttemptFailure::new(ErrorKind::Response, why)));
+        }
         let pause = found.task.poll_interval_ms.map_or(PAUSE, Duration::from_millis);
         Ok((found.payload, pause.clamp(PAUSE_MIN, PAUSE_MAX)))
     }

@@ -100,6 +100,51 @@ impl Known {
     }
 }
 
+#[cfg(feature = "mcp")]
+impl Known {
+    #[cfg(test)]
+    pub(in crate::adapters) fn of<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
+        Self(secrets.into_iter().map(str::to_owned).collect())
+    }
+
+    /// Removes the secrets from the begin of a longer text, also the part of one that was cut at its end.
+    pub(in crate::adapters) fn removed_from_begin(&self, text: String) -> String {
+        let mut text = self.removed_from(text);
+        let len = |secret: &String| (1..secret.len()).rev().find(|len| ends(&text, secret, *len));
+        if let Some(len) = self.searched().filter_map(len).max() {
+            text.truncate(text.len() - len);
+        }
+        text
+    }
+
+    /// Removes the secrets from the end of a longer text, also the part of one that was cut at its begin.
+    pub(in crate::adapters) fn removed_from_end(&self, text: &str) -> String {
+        let part = |secret: &String| {
+            let rests = (1..secret.len()).filter_map(|at| secret.get(at..));
+            rests.into_iter().find(|rest| text.starts_with(rest)).map(str::len)
+        };
+        let len = self.searched().filter_map(part).max().unwrap_or(0);
+        self.removed_from(text[len..].to_owned())
+    }
+
+    fn searched(&self) -> impl Iterator<Item = &String> {
+        self.0.iter().filter(|secret| secret.len() >= SEARCHED_BYTES_MIN)
+    }
+}
+
+/// Returns true if a text ends with the first bytes of a secret.
+#[cfg(feature = "mcp")]
+fn ends(text: &str, secret: &str, len: usize) -> bool {
+    secret.get(..len).is_some_and(|part| text.ends_with(part))
+}
+
+/// Shows no secret.
+impl fmt::Debug for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Known")
+    }
+}
+
 /// Removes a secret, with or without JSON escapes in it.
 fn without_escaped(text: &str, secret: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());

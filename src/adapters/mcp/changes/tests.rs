@@ -2,6 +2,7 @@
 
 use std::slice::from_ref;
 
+use greenroom_actors::domain::schema::Schema;
 use rmcp::model::ToolAnnotations;
 
 use super::super::settings::tests::server;
@@ -17,6 +18,7 @@ fn remote(tool: &Tool) -> RemoteTool {
         name: tool.name.to_string(),
         description: tool.description.clone().unwrap_or_default().to_string(),
         parameters: json!(tool.input_schema),
+        arguments: Arc::new(Schema::compile(&json!(tool.input_schema)).unwrap()),
         is_repeatable: false,
         prints: Prints::of(tool),
         change: None,
