@@ -48,9 +48,14 @@ const FORM: u32 = 8;
 /// 10: compensations by reversals of children.
 const FORM_COMPENSATING: u32 = 10;
 
-/// Format version of the states of executions whose tools have asked people. Older processes would ask
-/// again.
-const FORM_ASKING: u32 = 11;
+/// Format version of the states of executions whose tools have asked people, or noted where they can
+/// continue. Older processes would ask again, or call with other arguments.
+///
+/// 12: notes, and the answer before the first question.
+const FORM_ASKING: u32 = 12;
+
+/// Format version of questions without notes. It is read, and no longer written.
+const FORM_WITHOUT_NOTES: u32 = 11;
 
 /// Format version of compensations without reversals. It is read, and no longer written.
 const FORM_WITHOUT_REVERSALS: u32 = 9;
@@ -109,12 +114,12 @@ struct Read {
 
 /// Serializes a snapshot. Returns `None` where that fails: the facts suffice.
 pub(crate) fn write_snapshot(state: &State) -> Option<Vec<u8>> {
-    let mut has_questions = false;
-    state.root.each_live(&mut |node| has_questions |= node.questions.is_some());
+    let mut is_asking = false;
+    state.root.each_live(&mut |node| is_asking |= node.questions.is_some() || node.noted.is_some());
     let form = match state.compensating {
         // steps that compensate do not ask
         Some(_) => FORM_COMPENSATING,
-        None if has_questions => FORM_ASKING,
+        None if is_asking => FORM_ASKING,
         None => FORM,
     };
     serde_json::to_vec(&Written { form, state }).ok()
@@ -123,10 +128,12 @@ pub(crate) fn write_snapshot(state: &State) -> Option<Vec<u8>> {
 /// Reads a snapshot of this format version.
 pub(crate) fn read_snapshot(bytes: &[u8]) -> Option<State> {
     let Form { form } = read_stored(bytes).ok()?;
-    if ![FORM, FORM_WITHOUT_REVERSALS, FORM_COMPENSATING, FORM_ASKING].contains(&form) {
-        return None;
+    match form {
+        FORM | FORM_WITHOUT_REVERSALS | FORM_COMPENSATING | FORM_WITHOUT_NOTES | FORM_ASKING => {
+            read_stored(bytes).ok().map(|Read { state }| state)
+        }
+        _ => None,
     }
-    read_stored(bytes).ok().map(|Read { state }| state)
 }
 
 /// Asks an execution that is about to leave memory for a snapshot.

@@ -66,7 +66,7 @@ fn node(phase: Phase) -> Node {
             id: Some(Arc::from("5f1e")),
         })),
         questions: None,
-        noted: Some(value(json!("here"))),
+        noted: None,
         asked: 5,
         started_at: Some(Timestamp(1001)),
         attempt_started_at: Timestamp(1002),
@@ -269,6 +269,17 @@ fn compensations_of_the_version_before_reversals_are_read() {
     assert_eq!(read_snapshot(kept.as_bytes()), Some(compensating()));
 }
 
+#[test]
+fn questions_of_the_version_before_notes_are_read() {
+    let path =
+        format!("{}/tests/forms/state-{FORM_WITHOUT_NOTES}.json", env!("CARGO_MANIFEST_DIR"));
+    let mut asking = asking();
+    let node = asking.root.nodes.last_mut().unwrap();
+    node.noted = None;
+    node.questions.as_mut().unwrap().before = None;
+    assert_eq!(read_snapshot(&std::fs::read(&path).unwrap()), Some(asking));
+}
+
 /// Returns the state of an execution whose tool asks.
 fn asking() -> State {
     let questions = Questions {
@@ -282,7 +293,8 @@ fn asking() -> State {
         before: Some(Given { data: value(json!({ "ok": true })), by: Some(ann()) }),
     };
     let mut state = everything();
-    let asks = Node { questions: Some(Box::new(questions)), ..node(Phase::Running) };
+    let noted = Some(value(json!("here")));
+    let asks = Node { questions: Some(Box::new(questions)), noted, ..node(Phase::Running) };
     state.root.nodes.push(asks);
     state
 }
