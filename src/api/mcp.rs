@@ -25,11 +25,13 @@ pub async fn accept(
     name: &str,
     body: &[u8],
 ) -> Result<AcceptedView, ApiError> {
+    let is_known =
+        |servers: &&dyn McpServers| servers.statuses().iter().any(|status| *status.name == *name);
+    let Some(servers) = servers.filter(is_known) else { return Err(no_server(servers, name)) };
     let AcceptBody { tool, hash } = json::parse_closed_or_empty(body)?;
     if hash.is_some() && tool.is_none() {
         return Err(ApiError::body("tool", "is required with a hash"));
     }
-    let Some(servers) = servers else { return Err(no_server(None, name)) };
     let chosen = tool.as_deref().map(|tool| (tool, hash.as_deref()));
     let of = |tool: Option<String>| format!("{name}.{}", tool.unwrap_or_default());
     match servers.accept(name, chosen).await {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::seat::{Ran, Seat};
 use crate::program::exits_within;
-use support::PATIENCE;
+use support::{PATIENCE, eventually};
 
 /// Reads lines of a command until one contains a text.
 pub(super) fn until(reader: &mut impl std::io::BufRead, part: &str) -> String {
@@ -38,8 +38,12 @@ fn an_input_that_never_ends_can_be_left() {
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     for (input, name) in [("-", "TERM"), ("-", "INT"), ("@pipe", "TERM")] {
         let mut command = seat.command(&["workflows", "run", "add", "--input", input]);
-        let child = seat.spawn(command.stdin(Stdio::piped()));
-        signal(&child, name);
+        let mut child = seat.spawn(command.stdin(Stdio::piped()));
+        // again and again: a job in the background ignores the signal until it listens to it
+        eventually("the end of the command", || {
+            signal(&child, name);
+            child.try_wait().unwrap()
+        });
         assert_ne!(ended(child).code, 0, "{name}");
     }
     assert_eq!(seat.json(&["executions", "list"]), serde_json::json!([]));

@@ -37,10 +37,10 @@ fn pill() -> Value {
     json!({ "items": items, "ids": (0..60_000).collect::<Vec<i32>>() })
 }
 
-/// Executes a cheap workflow repeatedly; returns the sorted latencies.
-fn others(server: &Server) -> Vec<Duration> {
+/// Executes a cheap workflow so often; returns the sorted latencies.
+fn others(server: &Server, times: usize) -> Vec<Duration> {
     let mut wire = Wire::open(server.address).unwrap();
-    let mut took: Vec<Duration> = (0..OTHERS)
+    let mut took: Vec<Duration> = (0..times)
         .map(|n| {
             let body = json!({ "input": { "n": n } }).to_string();
             let json = [("content-type", "application/json")];
@@ -121,7 +121,8 @@ fn other_executions_are_answered_during_costly_evaluations() {
     for id in &ids {
         server.state_when("pill", id, |state| state["status"] == json!("running"));
     }
-    tell("beside three", &others(&server));
+    // one is enough: many take longer than an evaluation on a busy machine
+    others(&server, 1);
     let last = &ids[PILLS - 1];
     assert_eq!(status(&server, last), json!("running"), "the others did not wait for it");
     let cancelled = server.post(&format!("/workflows/pill/executions/{last}/cancel"), &json!({}));
@@ -130,9 +131,10 @@ fn other_executions_are_answered_during_costly_evaluations() {
     server.kill();
 
     let server = Server::start(home.test_server());
-    tell("after the end of the process", &others(&server));
+    others(&server, 1);
     let is_running = |id: &String| status(&server, id) == json!("running");
     assert!(ids.iter().any(is_running), "the others did not wait for those either");
+    tell("beside two, after the end of the process", &others(&server, OTHERS));
     assert_eq!(status(&server, last), json!("cancelled"));
     for id in &ids[..PILLS - 1] {
         let state = server.state_when("pill", id, |state| state["status"] == json!("error"));
