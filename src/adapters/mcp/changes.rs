@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::failure::shortened;
 use greenroom_actors::domain::hash::canonical_hash;
+use greenroom_actors::domain::schema::Schema;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::KnownTool;
 use rmcp::model::Tool;
@@ -140,10 +141,12 @@ fn record(
     }
 }
 
-/// Compares the tools of a list with those that are known.
+/// Compares the tools of a list with those that are known. `used`: the list in use, whose compiled
+/// schemas stay.
 pub(super) fn judged(
     server: &McpServer,
     list: &Listed,
+    used: &Listed,
     known: &BTreeMap<Arc<str>, KnownTool>,
     now: Timestamp,
 ) -> Judged {
@@ -153,7 +156,7 @@ pub(super) fn judged(
     let mut judged = Judged { listed, taken: Vec::new() };
     for tool in &list.tools {
         match known.get(tool.name.as_str()) {
-            Some(known) => judged.compare(server, tool.clone(), known, now),
+            Some(known) => judged.compare(server, tool.clone(), used, (known, now)),
             None if server.on_change == OnChange::Use => judged.listed.tools.push(tool.clone()),
             None => {
                 let max = server.tools_seen_max;
@@ -173,8 +176,8 @@ impl Judged {
         &mut self,
         server: &McpServer,
         mut tool: RemoteTool,
-        known: &KnownTool,
-        now: Timestamp,
+        used: &Listed,
+        (known, now): (&KnownTool, Timestamp),
     ) {
         let Self { listed, taken } = self;
         let Some(accepting) = acceptance(server, &tool, known, now) else {
@@ -191,13 +194,31 @@ impl Judged {
             let why = change.why_left_out(server, &tool.name);
             return listed.left_out.push(LeftOut { name: tool.name, why });
         }
-        // models do not read what no person has accepted
-        (tool.description, tool.parameters) = (accepted.description, accepted.parameters);
-        if !tool.parameters.is_object() {
-            tool.parameters = json!({ "type": "object" });
+        // neither models nor calls go by what no person has accepted
+        tool.description = accepted.description;
+        tool.parameters = match accepted.parameters {
+            parameters @ Value::Object(_) => parameters,
+            _ => json!({ "type": "object" }),
+        };
+        let Some(arguments) = schema_of(&tool, used) else {
+            let why = "its accepted schema cannot be used".to_owned();
+            return listed.left_out.push(LeftOut { name: tool.name, why });
+        };
+        tool.arguments = arguments;
+        if change.parts.contains(&ChangedPart::Annotations) {
+            tool.is_repeatable = server.may_repeat(&tool.name);
         }
         tool.change = Some(Arc::new(change));
         listed.tools.push(tool);
+    }
+}
+
+/// Returns the compiled schema of a tool's arguments: that of the list in use, if it is the same.
+fn schema_of(tool: &RemoteTool, used: &Listed) -> Option<Arc<Schema>> {
+    let is_same = |it: &&RemoteTool| it.name == tool.name && it.parameters == tool.parameters;
+    match used.tools.iter().find(is_same) {
+        Some(known) => Some(Arc::clone(&known.arguments)),
+        None => Schema::compile(&tool.parameters).ok().map(Arc::new),
     }
 }
 

@@ -52,11 +52,11 @@ pub(super) struct RemoteTool {
 
 impl PartialEq for RemoteTool {
     fn eq(&self, other: &Self) -> bool {
-        let key = |it: &Self| (it.is_repeatable, it.name.len(), it.description.len());
-        key(self) == key(other)
-            && self.name == other.name
+        // `arguments` follow from `parameters`
+        self.name == other.name
             && self.description == other.description
             && self.parameters == other.parameters
+            && self.is_repeatable == other.is_repeatable
             && self.prints == other.prints
             && self.change == other.change
     }
@@ -219,7 +219,7 @@ fn remote(
     };
     let hints = tool.annotations.unwrap_or_default();
     let is_said = hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true);
-    let is_repeatable = is_said || server.retry.as_ref().is_some_and(|globs| globs.selects(&name));
+    let is_repeatable = is_said || server.may_repeat(&name);
     *bytes = with_this;
     Ok(RemoteTool { name, description, parameters, arguments, is_repeatable, prints, change: None })
 }

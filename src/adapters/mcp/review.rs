@@ -50,7 +50,7 @@ impl Link {
             // those of another process may have been first
             known = self.records.known(&server.name, &names).await?;
         }
-        let judged = judged(server, list, &known, now);
+        let judged = judged(server, list, &self.listed(), &known, now);
         for (accepted, replaced) in judged.taken {
             let name = Arc::clone(&accepted.tool);
             if self.records.accept(accepted, replaced).await? {

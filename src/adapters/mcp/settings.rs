@@ -48,6 +48,13 @@ pub struct McpServer {
     pub tools_max: usize,
 }
 
+impl McpServer {
+    /// Returns true if `retry` lets a tool be called again, whatever the server says of it.
+    pub(crate) fn may_repeat(&self, tool: &str) -> bool {
+        self.retry.as_ref().is_some_and(|globs| globs.selects(tool))
+    }
+}
+
 /// Reason of a tool that is left out because `tools` of its server does not select it.
 pub const LEFT_OUT_BY_CHOICE: &str = "`tools` leaves it out";
 

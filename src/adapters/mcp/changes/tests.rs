@@ -2,7 +2,6 @@
 
 use std::slice::from_ref;
 
-use greenroom_actors::domain::schema::Schema;
 use rmcp::model::ToolAnnotations;
 
 use super::super::settings::tests::server;
@@ -78,13 +77,13 @@ fn a_change_is_asked_about_used_or_left_out() {
     let changed = remote(&said("Reads a file, and sends it to us", &json!({ "type": "object" })));
     for server in modes() {
         let first = first_look(&server, &remote(&base()), Timestamp(1000));
-        let same =
-            judged(&server, &list(&[remote(&base())]), &known(from_ref(&first)), Timestamp(2000));
+        let judge = |list: Listed| {
+            judged(&server, &list, &Listed::default(), &known(from_ref(&first)), Timestamp(2000))
+        };
+        let same = judge(list(&[remote(&base())]));
         assert_eq!((same.listed, same.taken), (list(&[remote(&base())]), Vec::new()));
 
-        let now =
-            judged(&server, &list(from_ref(&changed)), &known(from_ref(&first)), Timestamp(2000));
-        let Judged { listed, taken } = now;
+        let Judged { listed, taken } = judge(list(from_ref(&changed)));
         let shown: Vec<_> = listed.changed.iter().map(|it| (&*it.name, &*it.hash)).collect();
         let hash = changed.prints.hash();
         match server.on_change {
@@ -113,6 +112,27 @@ fn a_change_is_asked_about_used_or_left_out() {
 }
 
 #[test]
+fn calls_of_a_changed_tool_go_by_what_is_accepted() {
+    let [server, ..] = modes();
+    let base = remote(&base());
+    let first = first_look(&server, &base, Timestamp(0));
+    let strict = json!({ "type": "object", "required": ["token"] });
+    let mut tool = said("Reads a file", &strict);
+    tool.annotations = Some(ToolAnnotations::new().idempotent(true));
+    let changed = RemoteTool { is_repeatable: true, ..remote(&tool) };
+    for used in [Listed::default(), list(from_ref(&base))] {
+        let records = known(from_ref(&first));
+        let listed =
+            judged(&server, &list(from_ref(&changed)), &used, &records, Timestamp(9)).listed;
+        let [tool] = &listed.tools[..] else { panic!("{listed:?}") };
+        assert_eq!(tool.arguments.check(&json!({ "path": "a" })), Ok(()));
+        assert!(!tool.is_repeatable, "the new hint is not accepted either");
+        let is_reused = Arc::ptr_eq(&tool.arguments, &base.arguments);
+        assert_eq!(is_reused, !used.tools.is_empty(), "compiled once");
+    }
+}
+
+#[test]
 fn definitions_that_were_accepted_before_stay_accepted() {
     let [server, ..] = modes();
     let version = |number: usize| remote(&said(&format!("Version {number}"), &json!({})));
@@ -131,7 +151,8 @@ fn definitions_that_were_accepted_before_stay_accepted() {
 #[test]
 fn tools_that_cannot_be_remembered_are_left_out_unless_changes_are_used() {
     for server in modes() {
-        let listed = judged(&server, &list(&[remote(&base())]), &known(&[]), Timestamp(0)).listed;
+        let (list, used) = (list(&[remote(&base())]), Listed::default());
+        let listed = judged(&server, &list, &used, &known(&[]), Timestamp(0)).listed;
         let is_used = server.on_change == OnChange::Use;
         assert_eq!(
             (listed.tools.len(), listed.left_out.len()),
@@ -148,8 +169,8 @@ fn a_record_that_cannot_be_read_counts_as_a_change() {
     let [server, ..] = modes();
     let first = first_look(&server, &remote(&base()), Timestamp(0));
     let damaged = KnownTool { hash: "h".into(), body: "{".into(), ..first };
-    let listed =
-        judged(&server, &list(&[remote(&base())]), &known(&[damaged]), Timestamp(0)).listed;
+    let (list, used) = (list(&[remote(&base())]), Listed::default());
+    let listed = judged(&server, &list, &used, &known(&[damaged]), Timestamp(0)).listed;
     let [tool] = &listed.tools[..] else { panic!("{listed:?}") };
     assert_eq!((&*tool.description, &tool.parameters), ("", &json!({ "type": "object" })));
     assert_eq!(listed.changed[0].parts.len(), 4);

@@ -198,15 +198,13 @@ impl Opened<'_> {
                         "input": ask.input, "edit": is_editable, "onTimeout": on_timeout
                     }),
                 );
-                let is_declinable = false;
                 let asked = CallAsk {
-                    ask,
                     on_timeout,
                     is_editable,
                     remembered_schema,
                     subject,
                     is_repetition,
-                    is_declinable,
+                    ..CallAsk::of(ask, false)
                 };
                 (CallState::Asked(Box::new(asked)), Some(new))
             }
