@@ -50,6 +50,7 @@ pub struct McpServer {
 
 impl McpServer {
     /// Returns true if `retry` lets a tool be called again, whatever the server says of it.
+    #[cfg(feature = "mcp")]
     pub(crate) fn may_repeat(&self, tool: &str) -> bool {
         self.retry.as_ref().is_some_and(|globs| globs.selects(tool))
     }
