@@ -199,7 +199,7 @@ pub enum ApiError {
     System(SystemFailure),
 
     #[error("The server is shutting down")]
-    Draining { execution: Option<ExecutionId> },
+    Draining { recorded: Option<Recorded> },
     #[error("The server is busy")]
     Busy { execution: Option<ExecutionId> },
     /// Nothing of it was recorded if no execution is named.
@@ -352,13 +352,12 @@ impl ApiError {
 
     /// Returns the execution that the refusal concerns, if it is known to exist.
     pub fn execution_id(&self) -> Option<&ExecutionId> {
-        if let Self::Draining { execution }
-        | Self::Busy { execution }
-        | Self::ExecutionMoved { execution } = self
-        {
+        if let Self::Busy { execution } | Self::ExecutionMoved { execution } = self {
             return execution.as_ref();
         }
-        if let Self::StoreUnavailable { recorded: Some(Recorded::Execution(id)) } = self {
+        if let Self::StoreUnavailable { recorded } | Self::Draining { recorded } = self
+            && let Some(Recorded::Execution(id)) = recorded
+        {
             return Some(id);
         }
         if let Self::ExecutionFailed { id, .. }
@@ -399,6 +398,7 @@ impl ApiError {
     /// Returns the generation that the refusal concerns, if it is known to exist.
     pub fn generation_id(&self) -> Option<&str> {
         if let Self::GenerationFailed { id: Some(id), .. }
+        | Self::Draining { recorded: Some(Recorded::Generation(id)) }
         | Self::StoreUnavailable { recorded: Some(Recorded::Generation(id)) } = self
         {
             return Some(id);

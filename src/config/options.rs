@@ -54,12 +54,11 @@ pub(crate) fn read_model_options(section: Section<'_>) -> ModelOptions {
 
 fn read_keys(section: &Section<'_>) -> ModelOptions {
     let number = |key, bounds: RangeInclusive<f64>| section.get(key)?.number(bounds);
-    let whole = |key, bounds: RangeInclusive<i64>| {
-        section.get(key)?.integer(bounds).and_then(|number| u64::try_from(number).ok())
-    };
+    let whole = |key, bounds: RangeInclusive<i64>| section.get(key)?.integer(bounds);
+    let max_output_tokens = whole("max_output_tokens", 1..=i64::MAX);
     ModelOptions {
         temperature: number("temperature", 0.0..=1.0),
-        max_output_tokens: whole("max_output_tokens", 1..=i64::MAX),
+        max_output_tokens: max_output_tokens.and_then(|count| u64::try_from(count).ok()),
         top_p: number("top_p", 0.0..=1.0),
         frequency_penalty: number("frequency_penalty", 0.0..=2.0),
         presence_penalty: number("presence_penalty", 0.0..=2.0),

@@ -83,7 +83,7 @@ pub(crate) async fn install_updates(
     let ((), body) = body.read_for(updates::installable(maintenance)).await?;
     tokio::select! {
         installed = updates::install(maintenance, &body) => installed.map(respond::created),
-        () = settings.shutdown.fired() => Err(ApiError::Draining { execution: None }),
+        () = settings.shutdown.fired() => Err(ApiError::Draining { recorded: None }),
     }
 }
 

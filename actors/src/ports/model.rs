@@ -35,7 +35,7 @@ pub struct ModelOptions {
     pub top_p: Option<f64>,
     pub frequency_penalty: Option<f64>,
     pub presence_penalty: Option<f64>,
-    pub seed: Option<u64>,
+    pub seed: Option<i64>,
     pub stop_sequences: Option<Vec<String>>,
     pub provider_options: Option<Value>,
 }

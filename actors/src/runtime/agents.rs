@@ -74,7 +74,8 @@ impl Runtime {
             }
             // Dropping the other future cancels the generation.
             () = self.shared.ending.cancelled() => {
-                Err(Unavailable::Draining { execution: None }.into())
+                let error = Unavailable::Draining { execution: None }.into();
+                Err(FailedGeneration { id, error })
             }
             () = self.shared.patience_is_over_since(|| recording.since()) => {
                 Err(FailedGeneration { id, error: refusal(None).into() })

@@ -126,10 +126,15 @@ fn read_model_options(options: &mut GenerationOptions) -> Result<ModelOptions, A
         top_p: within("topP", options.top_p, 1.0)?,
         frequency_penalty: within("frequencyPenalty", options.frequency_penalty, 2.0)?,
         presence_penalty: within("presencePenalty", options.presence_penalty, 2.0)?,
-        seed: whole("seed", options.seed, 0.0)?,
+        seed: seed_of(options.seed)?,
         stop_sequences: options.stop_sequences.take(),
         provider_options: options.provider_options.take().map(Value::Object),
     })
+}
+
+fn seed_of(value: Option<f64>) -> Result<Option<i64>, ApiError> {
+    // at most 2^53 - 1
+    Ok(whole("seed", value, 0.0)?.and_then(|seed| i64::try_from(seed).ok()))
 }
 
 /// Checks that a number is in `0..=max`.

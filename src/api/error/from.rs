@@ -64,8 +64,13 @@ impl ApiError {
     /// Converts the failure of a generation.
     pub fn from_generate(product: Product, failure: FailedGeneration) -> Self {
         let FailedGeneration { id, error } = failure;
-        if let (Some(id), GenerateError::Unavailable(Unavailable::Store { .. })) = (&id, &error) {
-            return Self::StoreUnavailable { recorded: Some(Recorded::Generation(id.clone())) };
+        if let (Some(id), GenerateError::Unavailable(cause)) = (&id, &error) {
+            let recorded = Some(Recorded::Generation(id.clone()));
+            match cause {
+                Unavailable::Store { .. } => return Self::StoreUnavailable { recorded },
+                Unavailable::Draining { .. } => return Self::Draining { recorded },
+                _ => {}
+            }
         }
         let failed =
             |message: String, cause| Self::GenerationFailed { id, product, message, cause };
@@ -125,7 +130,9 @@ impl From<StartError> for ApiError {
 impl From<Unavailable> for ApiError {
     fn from(cause: Unavailable) -> Self {
         match cause {
-            Unavailable::Draining { execution } => Self::Draining { execution },
+            Unavailable::Draining { execution } => {
+                Self::Draining { recorded: execution.map(Recorded::Execution) }
+            }
             Unavailable::Busy { execution } => Self::Busy { execution },
             Unavailable::Moved { execution } => Self::ExecutionMoved { execution },
             Unavailable::TooLarge => Self::TooLargeToPassOn,

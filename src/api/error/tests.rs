@@ -226,13 +226,14 @@ fn a_failed_generation_names_its_product_and_cause() {
 }
 
 #[test]
-fn an_outage_names_a_generation_that_may_be_recorded() {
-    for id in [None, Some("g1")] {
-        let reason = "it accepts no writes".into();
-        let error = Unavailable::Store { reason, execution: None }.into();
-        let failed = FailedGeneration { id: id.map(Arc::from), error };
-        let error = ApiError::from_generate(Product::Text, failed);
-        assert_eq!((error.status(), error.generation_id()), (503, id));
+fn an_outage_and_a_stop_name_a_generation_that_may_be_recorded() {
+    let store = Unavailable::Store { reason: "it accepts no writes".into(), execution: None };
+    for cause in [store, Unavailable::Draining { execution: None }] {
+        for id in [None, Some("g1")] {
+            let failed = FailedGeneration { id: id.map(Arc::from), error: cause.clone().into() };
+            let error = ApiError::from_generate(Product::Text, failed);
+            assert_eq!((error.status(), error.generation_id()), (503, id), "{error}");
+        }
     }
 }
 
@@ -411,7 +412,7 @@ fn every_kind() -> Vec<ApiError> {
         ApiError::ConversationExists(text()),
         ApiError::TraceNotFound(text()),
         ApiError::SpanNotFound(text()),
-        ApiError::Draining { execution: None },
+        ApiError::Draining { recorded: None },
         ApiError::Busy { execution: None },
         ApiError::ExecutionMoved { execution: None },
         ApiError::ServerUnreachable,

@@ -100,7 +100,7 @@ impl Described {
     /// Adds the refusals of routes that use the store or the runtime.
     pub(super) fn using_runtime(self) -> Self {
         self.refusing([
-            ApiError::Draining { execution: None },
+            ApiError::Draining { recorded: None },
             ApiError::Busy { execution: None },
             ApiError::StoreUnavailable { recorded: None },
         ])

@@ -172,7 +172,7 @@ pub(super) fn install_updates(components: &mut Components) -> Described {
         .with_body(body, false, json!({}))
         .answering(201, parts::json_answer("The update is installed", data))
         .refusing(failures.map(ApiError::from))
-        .refusing([ApiError::Draining { execution: None }])
+        .refusing([ApiError::Draining { recorded: None }])
 }
 
 pub(super) fn set_up_observability(components: &mut Components) -> Described {

@@ -58,7 +58,11 @@ struct Disturbances {
 }
 
 /// Last words of servers that have not found the database within their patience, or lost it at once.
-const AWAY: [&str; 2] = ["cannot connect to the database", "the database has not answered in time"];
+const AWAY: [&str; 3] = [
+    "cannot connect to the database",
+    "the database has not answered in time",
+    "the database stopped answering",
+];
 
 impl Order {
     fn next(&mut self) -> Kind {

@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn options_are_those_of_the_model() {
         let body = json!({
-            "temperature": 2, "top_p": 0.5, "max_tokens": 5, "max_completion_tokens": 6, "seed": 7,
+            "temperature": 2, "top_p": 0.5, "max_tokens": 5, "max_completion_tokens": 6, "seed": -7,
             "presence_penalty": -2, "frequency_penalty": 1, "stop": "x", "user": "ann",
         });
         let generation = read(&body, None).unwrap();
@@ -178,7 +178,7 @@ mod tests {
             top_p: Some(0.5),
             frequency_penalty: Some(1.0),
             presence_penalty: Some(-2.0),
-            seed: Some(7),
+            seed: Some(-7),
             stop_sequences: Some(vec!["x".to_owned()]),
             provider_options: None,
         };

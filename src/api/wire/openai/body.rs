@@ -41,7 +41,7 @@ pub struct CompletionBody {
     #[schema(minimum = -2, maximum = 2)]
     pub frequency_penalty: Option<f64>,
     #[serde(default)]
-    pub seed: Option<u64>,
+    pub seed: Option<i64>,
     /// A text or an array of texts.
     #[serde(default)]
     pub stop: Option<Value>,

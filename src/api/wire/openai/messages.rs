@@ -168,9 +168,17 @@ fn of_assistant(
         Some(Value::Array(calls)) => {
             for (at, call) in calls.iter().enumerate() {
                 let place = format!("{place}.tool_calls[{at}]");
-                let call = read_call(&place, call)?;
+                let (call, place) = (read_call(&place, call)?, format!("{place}.id"));
                 parts.push(Part::ToolCall(call.clone()));
-                open.0.insert(call.tool_call_id.clone(), (call, format!("{place}.id")));
+                if let Some((call, _)) =
+                    open.0.insert(call.tool_call_id.clone(), (call, place.clone()))
+                {
+                    let id = call.tool_call_id;
+                    return Err(ApiError::body(
+                        place,
+                        format!("`{id}` is the id of another open call"),
+                    ));
+                }
             }
         }
         Some(_) => return Err(ApiError::body(format!("{place}.tool_calls"), "must be an array")),
@@ -313,6 +321,10 @@ mod tests {
             (
                 json!([{ "role": "tool", "tool_call_id": "c1", "content": "a" }]),
                 "messages[0].tool_call_id: no earlier call has this id",
+            ),
+            (
+                json!([{ "role": "assistant", "tool_calls": [call("c1", "{}"), call("c1", "{}")] }]),
+                "messages[0].tool_calls[1].id: `c1` is the id of another open call",
             ),
             (
                 json!([{ "role": "assistant", "tool_calls": [{ "id": "c1" }] }]),

@@ -14,6 +14,7 @@ use super::asks::problem_of;
 use super::session::Session;
 use crate::api::agents::{self, RequestKind, read_request};
 use crate::api::catalogue::RouteName;
+use crate::api::error::Recorded;
 use crate::api::faces::mcp::{
     AskedFor, Asking, CallParams, Members, Question, Response, agent_body, completed, failed,
 };
@@ -131,7 +132,8 @@ impl Session {
             }
             // one that works while the server stops may continue at the next start
             if runtime.readiness() == Readiness::Draining {
-                return Err(ApiError::Draining { execution: None });
+                let recorded = Some(Recorded::Generation(generation.into()));
+                return Err(ApiError::Draining { recorded });
             }
             sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);

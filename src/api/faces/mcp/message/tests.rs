@@ -2,6 +2,8 @@
 
 use greenroom_actors::domain::ids::ExecutionId;
 
+use crate::api::error::Recorded;
+
 use super::*;
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
@@ -189,8 +191,12 @@ fn refusals_of_the_service_say_what_they_are_about() {
     let execution = ExecutionId::trusted("x-1");
     let read = request(Headers::default(), r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#);
     for (refusal, code, named) in [
-        (ApiError::Draining { execution: Some(execution) }, -32603, Some("x-1")),
-        (ApiError::Draining { execution: None }, -32603, None),
+        (
+            ApiError::Draining { recorded: Some(Recorded::Execution(execution)) },
+            -32603,
+            Some("x-1"),
+        ),
+        (ApiError::Draining { recorded: None }, -32603, None),
         (ApiError::KeyReused, -32600, None),
     ] {
         let refused = read.refused(&refusal);
