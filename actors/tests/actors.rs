@@ -117,6 +117,8 @@ mod snapshots;
 mod subscribers;
 #[path = "actors/tool_approvals.rs"]
 mod tool_approvals;
+#[path = "actors/tool_places.rs"]
+mod tool_places;
 #[path = "actors/tool_questions.rs"]
 mod tool_questions;
 #[path = "actors/tools.rs"]

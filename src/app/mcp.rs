@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use greenroom_actors::Runtime;
 use greenroom_actors::agent::OnCrash;
+#[cfg(feature = "mcp")]
+use greenroom_actors::agent::tool::ToolFunction;
 use greenroom_actors::agent::tool::{ToolBody, ToolDefinition};
 use greenroom_actors::domain::plan::Call;
 use greenroom_actors::ports::model::ToolSpec;
@@ -20,7 +22,7 @@ use serde_json::json;
 use tokio::sync::Mutex;
 
 use super::Outward;
-use super::tools::OutwardCall;
+use super::tools::{OutwardCall, OutwardFunction};
 #[cfg(feature = "mcp")]
 use crate::adapters::mcp::hub::{McpEnvironment, McpHub};
 use crate::adapters::mcp::settings::McpServer;
@@ -52,15 +54,14 @@ pub(super) fn hub(config: &Config) -> McpHub {
 /// Returns the function of a tool. Servers that are new since the start of the process are connected
 /// after a restart.
 #[cfg(feature = "mcp")]
-pub(super) fn function(
-    hub: &McpHub,
-    server: &str,
-    tool: &str,
-) -> greenroom_actors::agent::tool::ToolFunction {
-    hub.placeholder(server, tool).unwrap_or_else(|| {
-        let why = format!("the MCP server {server} is new: restart this server to connect it");
-        Arc::new(move |_, _| Box::pin(std::future::ready(Err(why.clone().into()))))
-    })
+pub(super) fn function(hub: &McpHub, server: &str, tool: &str) -> OutwardFunction {
+    if let Some((function, permits)) = hub.placeholder(server, tool) {
+        return OutwardFunction { function, permits: Some(permits) };
+    }
+    let why = format!("the MCP server {server} is new: restart this server to connect it");
+    let function: ToolFunction =
+        Arc::new(move |_, _| Box::pin(std::future::ready(Err(why.clone().into()))));
+    function.into()
 }
 
 /// Adds tools in place of those that agents and steps name, which are not known before their servers
@@ -77,7 +78,7 @@ pub(super) fn add_placeholders(
         }
         let refused = |why| io::Error::other(format!("tool {name}: {why}"));
         let call = OutwardCall::Mcp { server: &server.server.name, tool };
-        let function = outward(&name, call).map_err(refused)?;
+        let OutwardFunction { function, permits } = outward(&name, call).map_err(refused)?;
         let spec = ToolSpec {
             name: name.clone(),
             description: format!("A tool of {}, which is not connected yet", server.server.name),
@@ -85,10 +86,12 @@ pub(super) fn add_placeholders(
         };
         let made = ToolDefinition::new(spec, ToolBody::Function(function));
         let made = made.map_err(|error| refused(error.to_string()))?;
-        let McpServer { approval, timeout, .. } = &server.server;
+        let McpServer { approval, timeout, task_timeout, .. } = &server.server;
         let approval = approval.as_ref().filter(|(globs, _)| globs.selects(tool));
         let made = ToolDefinition {
             timeout: *timeout,
+            task_timeout: Some(*task_timeout),
+            permits,
             approval: approval.map(|(_, approval)| Arc::clone(approval)),
             // its function decides once the server is connected
             on_crash: OnCrash::Repeat,
@@ -246,9 +249,8 @@ impl Tools {
 
 #[cfg(test)]
 mod tests {
-    use greenroom_actors::agent::tool::ToolFunction;
-
     use super::*;
+    use crate::adapters::mcp::settings::TASK_TIMEOUT;
 
     const TEXT: &str = "[models.m]\nprovider = \"mock\"\n\
         [mcp.files]\ncommand = [\"true\"]\napproval = [\"write\"]\nretry = [\"read\"]\n\
@@ -263,13 +265,14 @@ mod tests {
             assert_eq!(name, format!("{server}.{tool}"));
             let function: ToolFunction =
                 Arc::new(|_, _| Box::pin(std::future::ready(Ok(json!(1)))));
-            Ok(function)
+            Ok(function.into())
         };
         let registry = super::super::registry(&config, &outward, Registry::default()).unwrap();
         let (read, write) = (&registry.tools["files.read"], &registry.tools["files.write"]);
         assert_eq!(registry.tools.len(), 2);
         assert_eq!(read.spec.parameters, json!({ "type": "object" }));
         assert!(read.approval.is_none() && write.approval.is_some());
+        assert_eq!(read.task_timeout, Some(TASK_TIMEOUT));
         assert_eq!((read.on_crash, write.on_crash), (OnCrash::Repeat, OnCrash::Repeat));
     }
 }

@@ -52,7 +52,20 @@ pub(super) fn outbound(config: &Config) -> OutboundClients {
 }
 
 /// Functions of tools that leave the process, by name and kind; an error says why there is none.
-pub(crate) type Outward<'a> = &'a dyn Fn(&str, OutwardCall<'_>) -> Result<ToolFunction, String>;
+pub(crate) type Outward<'a> = &'a dyn Fn(&str, OutwardCall<'_>) -> Result<OutwardFunction, String>;
+
+/// Function of a tool that leaves the process.
+pub(crate) struct OutwardFunction {
+    pub(crate) function: ToolFunction,
+    /// Places of its concurrent calls, if it shares them with other tools.
+    pub(crate) permits: Option<Arc<Semaphore>>,
+}
+
+impl From<ToolFunction> for OutwardFunction {
+    fn from(function: ToolFunction) -> Self {
+        Self { function, permits: None }
+    }
+}
 
 /// The kinds of tools that leave the process.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +86,7 @@ pub(crate) enum OutwardCall<'a> {
 pub(super) fn outward(
     outbound: &OutboundClients,
     limits: &LimitsConfig,
-) -> impl Fn(&str, OutwardCall<'_>) -> Result<ToolFunction, String> {
+) -> impl Fn(&str, OutwardCall<'_>) -> Result<OutwardFunction, String> {
     move |name, call| match call {
         #[cfg(not(feature = "providers"))]
         OutwardCall::Http(_) => {
@@ -83,10 +96,11 @@ pub(super) fn outward(
         OutwardCall::Http(call) => {
             let answer_bytes_max = limits.runtime.tool_result_bytes_max;
             let calls = HttpCalls { answer_bytes_max, ..outbound.http.clone()? };
-            Ok(HttpTool::new(name, call.clone(), calls).into_function())
+            Ok(HttpTool::new(name, call.clone(), calls).into_function().into())
         }
         OutwardCall::Command(call) => {
-            Ok(CommandTool::new(name, call.clone(), outbound.commands.clone()).into_function())
+            let tool = CommandTool::new(name, call.clone(), outbound.commands.clone());
+            Ok(tool.into_function().into())
         }
         #[cfg(feature = "mcp")]
         OutwardCall::Mcp { server, tool } => Ok(super::mcp::function(&outbound.mcp, server, tool)),
@@ -116,10 +130,12 @@ pub(super) fn definitions(
             ToolKind::Workflow(id) => ToolBody::Workflow(id.clone()),
             ToolKind::Agent(id) => ToolBody::Agent(id.clone()),
             ToolKind::Http(call) => {
-                ToolBody::Function(outward(name, OutwardCall::Http(call)).map_err(refused)?)
+                let made = outward(name, OutwardCall::Http(call)).map_err(refused)?;
+                ToolBody::Function(made.function)
             }
             ToolKind::Command(call) => {
-                ToolBody::Function(outward(name, OutwardCall::Command(call)).map_err(refused)?)
+                let made = outward(name, OutwardCall::Command(call)).map_err(refused)?;
+                ToolBody::Function(made.function)
             }
         };
         let spec = ToolSpec { name: name.clone(), description: description.clone(), parameters };

@@ -155,7 +155,7 @@ impl Setup {
                 models.entry(name.clone()).or_insert_with(|| outside.model(name));
             }
         }
-        let outward = |name: &str, _: app::OutwardCall<'_>| Ok(outside.tool(name));
+        let outward = |name: &str, _: app::OutwardCall<'_>| Ok(outside.tool(name).into());
         let built = app::registry(&config, &outward, registered.registry);
         let mut registry = match built {
             Ok(registry) => registry,

@@ -121,7 +121,8 @@ pub enum Fact {
     StepNoted {
         path: StepPath,
         attempt: u32,
-        /// Value for the tool when it is called again. It is never shown.
+        /// Value for the tool when it is called again, null if there is none any longer. It is never
+        /// shown.
         memo: Arc<Value>,
     },
     /// A condition was false; `data` passes through.

@@ -219,7 +219,30 @@ impl ToolContext {
         if json_bytes_exceed(&memo, NOTE_BYTES_MAX) {
             return false;
         }
-        notes.send(Arc::new(memo)).await
+        notes.send(Some(Arc::new(memo))).await
+    }
+
+    /// Notes that the call waits for its place among the concurrent calls of its tool. A call that can
+    /// continue from a memo needs no such note.
+    pub(super) async fn wait_for_place(&self) -> bool {
+        self.memo.is_none() && self.note(note::waiting_for_place()).await
+    }
+
+    /// Withdraws that note, before the call is made. Returns true once that is durable.
+    pub(super) async fn take_place(&self) -> bool {
+        match &self.notes {
+            Some(notes) => notes.send(None).await,
+            None => true,
+        }
+    }
+
+    /// Returns the context with true if the process before ended while the call waited for its place:
+    /// it is made for the first time then.
+    pub(super) fn from_queue(self) -> (Self, bool) {
+        match self.memo.as_deref().is_some_and(note::waits_for_place) {
+            true => (Self { memo: None, is_repetition: false, ..self }, true),
+            false => (self, false),
+        }
     }
 
     /// Returns true if the call is dropped because the process ends, or another one continues what

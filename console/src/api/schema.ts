@@ -2445,14 +2445,16 @@ export interface components {
         FormField: {
             name: string;
             /** @enum {string} */
-            type: "string" | "number" | "integer" | "boolean";
+            type: "string" | "number" | "integer" | "boolean" | "array";
             required: boolean;
             title?: string;
             description?: string;
             /** @description `format` of the schema, such as `date` or `email`. */
             format?: string;
-            /** @description The values to choose from. */
+            /** @description The values to choose from: one, or with the type `array` any number of them. */
             options?: unknown[];
+            /** @description Texts to show in place of `options`, in their order. */
+            optionTitles?: string[];
             default?: unknown;
         };
         FoundMessage: {

@@ -74,7 +74,6 @@ pub(super) fn placeholder(link: &Arc<Link>, tool: &str) -> ToolFunction {
     Arc::new(move |arguments, context| {
         let (link, tool, known) = (Arc::clone(&link), Arc::clone(&tool), Arc::clone(&known));
         async move {
-            let _permit = link.permits.acquire().await;
             let is_connected = link.connected(&tool, None).await.is_ok();
             if is_connected && context.agent_id.is_some() && link.guards(&tool) {
                 let why = format!("{}.{tool} needs an approval: ask again", link.name());
@@ -124,8 +123,11 @@ async fn call(
             Next::Ask(question, memo) => return Err(asked(link, &question, &memo)),
             Next::Task(task) => return task.follow(link, tool, context).await,
         };
-        let Peered { peer, session, is_repeatable, change } =
-            link.connected(tool, lost_session).await?;
+        let Peered { peer, session, is_repeatable, change } = match given {
+            [] => link.connected(tool, lost_session).await?,
+            // the answer of a person is not used up by a server that is away
+            _ => link.reached(tool, lost_session).await?,
+        };
         if context.is_repetition && !is_repeatable {
             return Err(interrupted());
         }

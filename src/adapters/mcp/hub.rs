@@ -12,7 +12,7 @@ use greenroom_actors::agent::OnCrash;
 use greenroom_actors::agent::tool::{ToolBody, ToolDefinition, ToolFunction};
 use greenroom_actors::ports::model::ToolSpec;
 use greenroom_actors::ports::store::KnownTools;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -118,9 +118,11 @@ impl McpHub {
         self.changes.clone()
     }
 
-    /// Returns the function of a tool that a server may have once it is connected.
-    pub fn placeholder(&self, server: &str, tool: &str) -> Option<ToolFunction> {
-        self.links.get(server).map(|link| placeholder(link, tool))
+    /// Returns the function of a tool that a server may have once it is connected, and the places of
+    /// its concurrent calls.
+    pub fn placeholder(&self, server: &str, tool: &str) -> Option<(ToolFunction, Arc<Semaphore>)> {
+        let link = self.links.get(server)?;
+        Some((placeholder(link, tool), Arc::clone(&link.permits)))
     }
 
     /// Returns the known tools of these servers, with the names of the registry.
@@ -206,6 +208,10 @@ impl McpServers for McpHub {
 
     fn restart(&self, name: &str) -> bool {
         let Some(link) = self.links.get(name) else { return false };
+        log::info!(
+            "MCP server {name}: another connection was asked for; {} calls are interrupted",
+            link.running()
+        );
         link.restart.notify_one();
         true
     }

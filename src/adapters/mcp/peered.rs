@@ -30,12 +30,26 @@ impl Link {
         tool: &str,
         lost: Option<u64>,
     ) -> Result<Peered, ToolError> {
+        self.peered(tool, lost, false).await
+    }
+
+    /// As [`Self::connected`], but waits also while the server is away.
+    pub(super) async fn reached(&self, tool: &str, lost: Option<u64>) -> Result<Peered, ToolError> {
+        self.peered(tool, lost, true).await
+    }
+
+    async fn peered(
+        &self,
+        tool: &str,
+        lost: Option<u64>,
+        is_patient: bool,
+    ) -> Result<Peered, ToolError> {
         let server = self.name();
         let mut state = self.state.subscribe();
         let is_settled = |state: &State| match state {
             State::Connecting => false,
             State::Ready(_, session) => lost != Some(*session),
-            State::Failed(_) => true,
+            State::Failed(_) => !is_patient,
         };
         let settled = match state.wait_for(is_settled).await.as_deref() {
             Ok(State::Ready(peer, session)) => Some((peer.clone(), *session)),

@@ -6,7 +6,7 @@ use greenroom_actors::requests::AskDetail;
 use serde_json::{Map, Number, Value, json};
 
 use crate::api::query::{Pairs, value_of};
-use crate::api::wire::form::{FieldView, form_of, plain_of};
+use crate::api::wire::form::{FieldView, SEVERAL, form_of, plain_of};
 
 /// Name of the control with the decision about an approval.
 pub const DECISION: &str = "approved";
@@ -19,6 +19,9 @@ pub const DATA: &str = "data";
 
 /// Name of the button that declines to answer.
 pub const DECLINE: &str = "decline";
+
+/// Refusal of a value that is not among the options.
+const NO_CHOICE: &str = "Must be one of the choices";
 
 /// Key of an answer with other arguments.
 const INPUT: &str = "input";
@@ -122,6 +125,9 @@ impl<'a> ValueForm<'a> {
     fn read(&self, pairs: &Pairs, shown: Option<&Value>) -> Result<Value, Vec<Mistake>> {
         match self {
             Self::Fields(fields) => values(fields, pairs, shown),
+            Self::Plain(field) if field.kind == SEVERAL => {
+                several(field, DATA, pairs).map_err(|what| vec![Mistake::at(DATA, what)])
+            }
             Self::Plain(field) => {
                 match value_of(pairs, DATA).filter(|text| !text.trim().is_empty()) {
                     Some(text) => value(field, text).map_err(|what| vec![Mistake::at(DATA, what)]),
@@ -204,6 +210,16 @@ fn values(
         let control = control_of(field.name);
         let text = value_of(pairs, &control);
         let shown = shown.and_then(|shown| shown.get(field.name));
+        if field.kind == SEVERAL {
+            // no choice is one too where something is needed, or was shown
+            if text.is_some() || field.required || shown.is_some() {
+                match several(field, &control, pairs) {
+                    Ok(value) => drop(answer.insert(field.name.to_owned(), value)),
+                    Err(what) => mistakes.push(Mistake::at(&control, what)),
+                }
+            }
+            continue;
+        }
         let is_as_shown =
             |shown: &&Value| text.is_some_and(|text| is_same_text(text, &choice_text(shown)));
         if let Some(unchanged) = shown.filter(is_as_shown) {
@@ -233,8 +249,11 @@ fn are_shown_by(written: &Value, fields: &[FieldView<'_>]) -> bool {
 }
 
 fn suits(field: &FieldView<'_>, value: &Value) -> bool {
-    if let Some(options) = field.options {
-        return options.contains(value);
+    if let Some(options) = &field.options {
+        return match (field.kind, value) {
+            (SEVERAL, Value::Array(values)) => values.iter().all(|value| options.contains(value)),
+            _ => options.contains(value),
+        };
     }
     match (field.kind, value) {
         ("boolean", Value::Bool(_)) | ("integer" | "number", Value::Number(_)) => true,
@@ -253,10 +272,22 @@ fn is_same_text(submitted: &str, shown: &str) -> bool {
     plain(submitted) == plain(shown)
 }
 
+/// Returns the choices that were made for a control, in the order of the options.
+fn several(field: &FieldView<'_>, control: &str, pairs: &Pairs) -> Result<Value, &'static str> {
+    let options = field.options.as_deref().unwrap_or_default();
+    let texts = || pairs.iter().filter(|(name, _)| name == control).map(|(_, text)| text.as_str());
+    let is = |option: &Value, text: &str| choice_text(option) == text;
+    if texts().any(|text| !options.iter().any(|option| is(option, text))) {
+        return Err(NO_CHOICE);
+    }
+    let chosen = options.iter().filter(|option| texts().any(|text| is(option, text)));
+    Ok(chosen.cloned().collect())
+}
+
 fn value(field: &FieldView<'_>, text: &str) -> Result<Value, &'static str> {
-    if let Some(options) = field.options {
+    if let Some(options) = &field.options {
         let chosen = options.iter().find(|option| choice_text(option) == text);
-        return chosen.cloned().ok_or("Must be one of the choices");
+        return chosen.cloned().ok_or(NO_CHOICE);
     }
     let number = text.trim();
     match field.kind {

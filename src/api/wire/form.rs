@@ -1,5 +1,7 @@
 //! Fields of forms, from JSON Schemas of answers.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 use serde_with::skip_serializing_none;
@@ -25,15 +27,20 @@ pub struct FieldView<'a> {
     pub description: Option<&'a str>,
     /// `format` of the schema, such as `date` or `email`.
     pub format: Option<&'a str>,
-    /// The values to choose from.
+    /// The values to choose from: one, or with the type `array` any number of them.
     #[schema(value_type = Option<Vec<Value>>)]
-    pub options: Option<&'a [Value]>,
+    pub options: Option<Cow<'a, [Value]>>,
+    /// Texts to show in place of `options`, in their order.
+    pub option_titles: Option<Vec<&'a str>>,
     #[schema(value_type = Option<Value>)]
     pub default: Option<&'a Value>,
 }
 
 /// Names of the types of fields.
-pub const FIELD_TYPES: [&str; 4] = ["string", "number", "integer", "boolean"];
+pub const FIELD_TYPES: [&str; 5] = ["string", "number", "integer", "boolean", SEVERAL];
+
+/// Type of a field of several choices.
+pub const SEVERAL: &str = "array";
 
 /// Returns the fields of a schema in their order. `None` if it is not an object of plain values: a
 /// form could not ask for everything that it requires.
@@ -73,27 +80,81 @@ pub fn plain_of(schema: &Value) -> Option<FieldView<'_>> {
 
 fn field_of<'a>(name: &'a str, property: &'a Value, required: &[Value]) -> Option<FieldView<'a>> {
     let property = property.as_object()?;
-    const BEYOND: [&str; 8] =
-        ["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "const"];
-    if BEYOND.iter().any(|key| property.contains_key(*key)) {
-        return None;
-    }
     let required = required.iter().any(|it| it == name);
     let text = |key| property.get(key).and_then(Value::as_str);
-    let options = match property.get("enum") {
-        Some(options) => Some(without_null(options.as_array()?, required)),
-        None => None,
+    let (kind, choices) = match text("type") {
+        Some(SEVERAL) => {
+            let items = property.get("items")?.as_object()?;
+            // there is no control for a list of other values
+            let choices = choices_of(items, true)?;
+            choices.is_of_texts(items).then_some((SEVERAL, choices))?
+        }
+        _ => {
+            let choices = choices_of(property, required)?;
+            (type_of(property, choices.options.as_deref(), required)?, choices)
+        }
     };
+    let Choices { options, titles } = choices;
     Some(FieldView {
         name,
-        kind: type_of(property, options, required)?,
+        kind,
         required,
         title: text("title"),
         description: text("description"),
         format: text("format"),
         options,
+        option_titles: titles,
         default: property.get("default").filter(|default| !default.is_null()),
     })
+}
+
+/// Values to choose from, and what they are called. Both are absent where any value will do.
+#[derive(Default)]
+struct Choices<'a> {
+    options: Option<Cow<'a, [Value]>>,
+    titles: Option<Vec<&'a str>>,
+}
+
+impl Choices<'_> {
+    /// Returns true if there are choices, all of them texts, as the schema has it.
+    fn is_of_texts(&self, schema: &Map<String, Value>) -> bool {
+        let kind = type_of(schema, self.options.as_deref(), true);
+        self.options.is_some() && kind == Some("string")
+    }
+}
+
+/// Returns the choices of a schema of one value; `None` if it has keywords that no form can follow.
+fn choices_of(schema: &Map<String, Value>, required: bool) -> Option<Choices<'_>> {
+    const BEYOND: [&str; 6] = ["$ref", "$dynamicRef", "allOf", "not", "if", "const"];
+    if BEYOND.iter().any(|key| schema.contains_key(*key)) {
+        return None;
+    }
+    match (schema.get("enum"), schema.get("oneOf"), schema.get("anyOf")) {
+        (None, None, None) => Some(Choices::default()),
+        (Some(options), None, None) => {
+            let options = without_null(options.as_array()?, required);
+            Some(Choices { options: Some(Cow::Borrowed(options)), titles: None })
+        }
+        (None, Some(named), None) | (None, None, Some(named)) => titled(named.as_array()?),
+        _ => None,
+    }
+}
+
+/// Returns choices that have titles: schemas of one text each.
+fn titled(named: &[Value]) -> Option<Choices<'_>> {
+    const MEANT: [&str; 4] = ["const", "title", "description", "type"];
+    let read = |schema| {
+        let schema: &Map<String, Value> = Value::as_object(schema)?;
+        let option = schema.get("const")?;
+        let text = option.as_str()?;
+        let is_text = schema.get("type").is_none_or(|kind| kind == "string");
+        let is_plain = is_text && schema.keys().all(|key| MEANT.contains(&key.as_str()));
+        let title = schema.get("title").and_then(Value::as_str);
+        is_plain.then(|| (option.clone(), title.unwrap_or(text)))
+    };
+    let (options, titles): (Vec<_>, Vec<_>) =
+        named.iter().map(read).collect::<Option<Vec<_>>>()?.into_iter().unzip();
+    Some(Choices { options: Some(Cow::Owned(options)), titles: Some(titles) })
 }
 
 /// Returns the options that a person can choose. Null is none of them where the field can be left
@@ -112,7 +173,8 @@ fn type_of(
     options: Option<&[Value]>,
     required: bool,
 ) -> Option<&'static str> {
-    let known = |name: &str| FIELD_TYPES.into_iter().find(|known| *known == name);
+    let is_plain = |name: &&str| *name != SEVERAL;
+    let known = |name: &str| FIELD_TYPES.into_iter().filter(is_plain).find(|known| *known == name);
     match (property.get("type"), options) {
         (Some(Value::Array(names)), _) => match names.as_slice() {
             [name, null] | [null, name] if null == "null" && !required => known(name.as_str()?),
@@ -155,6 +217,31 @@ mod tests {
             { "name": "amount", "type": "number", "required": false },
         ]);
         assert_eq!(fields, expected);
+    }
+
+    #[test]
+    fn choices_may_have_titles_and_be_several() {
+        let (red, blue) = (json!({ "const": "r", "title": "Red" }), json!({ "const": "b" }));
+        let one = json!({ "name": "a", "type": "string", "required": false, "options": ["r", "b"],
+            "optionTitles": ["Red", "b"] });
+        let several = json!({ "name": "a", "type": "array", "required": false,
+            "options": ["r", "b"], "optionTitles": ["Red", "b"], "default": ["b"] });
+        let plain =
+            json!({ "name": "a", "type": "array", "required": false, "options": ["r", "b"] });
+        let rows = [
+            (json!({ "type": "string", "oneOf": [red, blue] }), &one),
+            (json!({ "anyOf": [red, blue] }), &one),
+            (
+                json!({ "type": "array", "items": { "anyOf": [red, blue] }, "default": ["b"] }),
+                &several,
+            ),
+            (json!({ "type": "array", "items": { "enum": ["r", "b"] }, "minItems": 1 }), &plain),
+            (json!({ "type": "array", "items": { "type": "string", "enum": ["r", "b"] } }), &plain),
+        ];
+        for (property, field) in rows {
+            let schema = json!({ "properties": { "a": property } });
+            assert_eq!(serde_json::to_value(form_of(&schema)).unwrap()[0], *field, "{schema}");
+        }
     }
 
     #[test]
@@ -248,6 +335,13 @@ mod tests {
             of(json!({ "type": "string", "not": {} })),
             of(json!({ "enum": ["a", 1] })),
             of(json!({ "enum": [] })),
+            of(json!({ "type": "array" })),
+            of(json!({ "type": "array", "items": { "enum": [1] } })),
+            of(json!({ "type": "array", "items": { "type": "object", "enum": ["a"] } })),
+            of(json!({ "oneOf": [{ "const": 1 }] })),
+            of(json!({ "oneOf": [{ "const": "a", "minLength": 1 }] })),
+            of(json!({ "oneOf": [{ "type": "string" }] })),
+            of(json!({ "oneOf": [{ "const": "a" }], "enum": ["a"] })),
             of(json!({})),
             of(json!(true)),
         ];

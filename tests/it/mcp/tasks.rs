@@ -101,7 +101,7 @@ fn a_task_of_a_step_is_followed_after_a_kill_and_a_stop() {
     for is_stopped in [false, true] {
         let remote = Remote::of(&clients, &["mcp-tasks.mjs"]);
         let home = Home::new(&format!(
-            "server.shutdown_grace = \"10ms\"\n[mcp.press]\nurl = \"{}\"\n{CALLERS}",
+            "server.shutdown_grace = \"10ms\"\n[mcp.press]\nurl = \"{}\"\nconcurrency = 1\n{CALLERS}",
             remote.url
         ));
         let mut server = Server::start(home.greenroom(&[]));

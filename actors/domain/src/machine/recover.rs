@@ -53,7 +53,7 @@ impl Machine {
     fn recovered(&self, path: StepPath, moment: &Moment<'_>) -> Option<Fact> {
         let (step, node) = self.node(&path)?;
         let attempt = node.attempt;
-        Some(if node.interruptions + 1 >= moment.limits.crash_attempts {
+        Some(if node.interruptions_with(moment.now) >= moment.limits.crash_attempts {
             let error = format!("interrupted {} times", moment.limits.crash_attempts);
             let failure = AttemptFailure::new(ErrorKind::Interrupted, error);
             self.failed_finally(&Site::at(&path, (step, node), moment), &failure)

@@ -226,10 +226,10 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
         Fact::StepStarted { attempt, interrupted, opening, .. } => {
             if *interrupted {
                 remember_interrupted(node, node.attempt, at);
+                node.interruptions = node.interruptions_with(at);
             }
             begin_attempt(node, *attempt, at);
             node.since_seq = recorded.next_seq() - 1;
-            node.interruptions += u32::from(*interrupted);
             if step.work.class() != WorkClass::Container {
                 return TakesHoldData::Yes;
             }
@@ -252,7 +252,9 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
             remember_interrupted(node, *attempt, at);
             node.phase = Phase::Ready;
         }
-        Fact::StepNoted { memo, .. } => node.noted = Some(Arc::clone(memo)),
+        Fact::StepNoted { memo, .. } => {
+            node.noted = (!memo.is_null()).then(|| Arc::clone(memo));
+        }
         Fact::StepSkipped { .. } => end(node, Phase::Skipped, at, order),
         Fact::StepCancelled { .. } => end(node, Phase::Cancelled, at, order),
         Fact::StepSuspended { reason, payload, deadline, id, ask, question, .. } => {

@@ -34,7 +34,7 @@ pub struct Node {
     pub attempt: u32,
     /// Number of failed attempts, without interrupted ones.
     pub failures: u32,
-    /// Number of attempts that a crash interrupted.
+    /// Number of attempts that a crash interrupted, since one that followed something elsewhere.
     pub interruptions: u32,
     /// Data of the resume. `null` is data too, also in a snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
@@ -230,7 +230,18 @@ impl Sequence {
     }
 }
 
+/// Milliseconds after which an attempt that follows something elsewhere is not suspected of the crash
+/// that interrupted it.
+const FOLLOWED_MS: i64 = 60_000;
+
 impl Node {
+    /// Returns the number of interruptions by a crash, with one that is noticed at this time. An attempt
+    /// that has noted where it continues may last for days, with any number of crashes.
+    pub(crate) fn interruptions_with(&self, at: Timestamp) -> u32 {
+        let lasted_ms = at.0.saturating_sub(self.attempt_started_at.0);
+        if self.noted.is_some() && lasted_ms >= FOLLOWED_MS { 0 } else { self.interruptions + 1 }
+    }
+
     pub fn new(input: Arc<Value>, at: Timestamp) -> Self {
         Self {
             phase: Phase::Ready,

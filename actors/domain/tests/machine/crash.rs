@@ -118,6 +118,40 @@ fn a_step_that_is_interrupted_too_often_fails() {
 }
 
 #[test]
+fn crashes_of_a_long_attempt_that_has_noted_where_it_continues_do_not_count() {
+    let mut world = World::of(vec![run("a")]);
+    note(&mut world, "a", 1, "task");
+    for attempt in 2..10 {
+        world.now.0 += 60_000;
+        world.crash();
+        assert_eq!(world.recover(), [format!("a starts #{attempt} after a crash")]);
+    }
+    for attempt in [10, 11] {
+        world.now.0 += 59_999;
+        world.crash();
+        assert_eq!(world.recover(), [format!("a starts #{attempt} after a crash")]);
+    }
+    world.crash();
+    assert_eq!(world.recover()[0], "a fails: interrupted 3 times");
+}
+
+#[test]
+fn a_note_that_is_withdrawn_is_none() {
+    let mut world = World::of(vec![run("a")]);
+    note(&mut world, "a", 1, "waits");
+    let command = |memo| Command::NoteStep { path: Arc::from("a"), attempt: 1, memo };
+    world.send(command(Arc::new(Value::Null)));
+    assert_eq!(noted(&world, "a"), None);
+    world.now.0 += 60_000;
+    for attempt in [2, 3] {
+        world.crash();
+        assert_eq!(world.recover(), [format!("a starts #{attempt} after a crash")]);
+    }
+    world.crash();
+    assert_eq!(world.recover()[0], "a fails: interrupted 3 times");
+}
+
+#[test]
 fn recovery_waits_while_paused() {
     let mut world = World::of(vec![run("a")]);
     world.hold();

@@ -394,15 +394,16 @@ impl Continuation {
         withdrawn
     }
 
-    /// Takes a note of a call of the last turn.
-    pub(super) fn note(&mut self, number: usize, call: &ToolCall, memo: Arc<Value>) {
+    /// Takes a note of a call of the last turn; `None` withdraws the one before.
+    pub(super) fn note(&mut self, number: usize, call: &ToolCall, memo: Option<Arc<Value>>) {
+        let is_noted = memo.is_some();
         if let Some(known) = self.calls.iter_mut().find(|known| known.number == number) {
-            (known.memo, known.is_noted) = (Some(memo), true);
+            (known.memo, known.is_noted) = (memo, is_noted);
             return;
         }
         self.calls.push(OpenCall {
-            memo: Some(memo),
-            is_noted: true,
+            memo,
+            is_noted,
             settled_at: self.interruptions,
             ..OpenCall::new(number, call)
         });

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use actix::{Message, Recipient};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::domain::ids::StepPath;
@@ -12,12 +12,16 @@ use crate::domain::ids::StepPath;
 /// Maximum size of a note in bytes of JSON.
 pub(crate) const NOTE_BYTES_MAX: usize = 128 * 1024;
 
+/// Member of the note of a call that waits for its place.
+const WAITS_FOR_PLACE: &str = "greenroom/waitsForPlace";
+
 /// A note of a call of an agent.
 #[derive(Debug)]
 pub(crate) struct Note {
     /// Position of the call among those of its turn.
     pub(crate) number: usize,
-    pub(crate) memo: Arc<Value>,
+    /// `None` withdraws the note before.
+    pub(crate) memo: Option<Arc<Value>>,
     /// Notified once it is durable.
     pub(crate) taken: oneshot::Sender<()>,
 }
@@ -28,6 +32,7 @@ pub(crate) struct Note {
 pub(crate) struct StepNote {
     pub(crate) path: StepPath,
     pub(crate) attempt: u32,
+    /// Null withdraws the note before.
     pub(crate) memo: Arc<Value>,
 }
 
@@ -53,9 +58,20 @@ impl fmt::Debug for NoteSender {
     }
 }
 
+/// Returns the note of a call that waits for its place among the concurrent calls of its tool: nothing
+/// of it has happened yet.
+pub(super) fn waiting_for_place() -> Value {
+    json!({ WAITS_FOR_PLACE: true })
+}
+
+/// Returns true for that note.
+pub(super) fn waits_for_place(memo: &Value) -> bool {
+    memo.as_object().is_some_and(|memo| memo.len() == 1 && memo.contains_key(WAITS_FOR_PLACE))
+}
+
 impl NoteSender {
-    /// Returns true once the note is durable.
-    pub(super) async fn send(&self, memo: Arc<Value>) -> bool {
+    /// Returns true once the note is durable, or the one before is durably withdrawn.
+    pub(super) async fn send(&self, memo: Option<Arc<Value>>) -> bool {
         match &self.recipient {
             NoteRecipient::Generation { number, sender } => {
                 let (taken, done) = oneshot::channel();
@@ -63,6 +79,7 @@ impl NoteSender {
                 sender.send(note).await.is_ok() && done.await.is_ok()
             }
             NoteRecipient::Step { path, attempt, execution } => {
+                let memo = memo.unwrap_or_default();
                 let note = StepNote { path: Arc::clone(path), attempt: *attempt, memo };
                 execution.send(note).await.unwrap_or_default()
             }

@@ -146,7 +146,7 @@ fn property(field: &FieldView<'_>, own: &Value) -> Option<Value> {
             property.insert(key.to_owned(), json!(text));
         }
     }
-    if let Some(options) = field.options {
+    if let Some(options) = &field.options {
         // only texts can be chosen from
         if field.kind != "string" || options.is_empty() || !options.iter().all(Value::is_string) {
             return None;

@@ -47,6 +47,32 @@ fn texts_become_values_of_the_schema() {
 }
 
 #[test]
+fn checked_boxes_become_a_list() {
+    let list = json!({ "type": "array", "items": { "oneOf": [
+        { "const": "r", "title": "Red" }, { "const": "b", "title": "Blue" }] } });
+    let schema = json!({ "required": ["a"], "properties": { "a": list, "b": list } });
+    let form = AskForm::Value(ValueForm::Fields(form_of(&schema).unwrap()));
+    let read = |given: &[(&str, &str)]| form.read(&pairs(given));
+    assert_eq!(read(&[("data.a", "b"), ("data.a", "r")]), Ok(json!({ "a": ["r", "b"] })));
+    assert_eq!(read(&[("data.b", "b")]), Ok(json!({ "a": [], "b": ["b"] })));
+    let mistake = Mistake::at("data.a", "Must be one of the choices");
+    assert_eq!(read(&[("data.a", "r"), ("data.a", "Red")]), Err(vec![mistake]));
+
+    let plain = AskForm::Value(ValueForm::Plain(plain_of(&list).unwrap()));
+    assert_eq!(plain.read(&pairs(&[("data", "b")])), Ok(json!(["b"])));
+    assert_eq!(plain.read(&pairs(&[])), Ok(json!([])));
+
+    // of arguments, what was shown and is unchecked is left out of the list
+    let written = json!({ "a": ["b"], "b": ["r"] });
+    let form = with_arguments(&schema, &written);
+    let read =
+        |given: &[(&str, &str)]| form.read(&pairs(&[&[("approved", "true")], given].concat()));
+    assert_eq!(read(&[("data.a", "b"), ("data.b", "r")]), Ok(json!({ "approved": true })));
+    let other = json!({ "approved": true, "input": { "a": ["b"], "b": [] } });
+    assert_eq!(read(&[("data.a", "b")]), Ok(other));
+}
+
+#[test]
 fn wrong_texts_are_refused_at_their_control() {
     let schema = schema();
     let form = AskForm::Value(ValueForm::Fields(form_of(&schema).unwrap()));

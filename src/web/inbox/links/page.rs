@@ -18,7 +18,7 @@ use self::notices::words;
 use crate::api::ApiError;
 use crate::api::inbox::{AskForm, Link, Mistake};
 use crate::api::query::Pairs;
-use crate::web::html::escape;
+use crate::web::html::{escape, with_links};
 
 pub(super) const STYLE: &str = include_str!("style.css");
 
@@ -134,7 +134,7 @@ fn is_question(ask: &Ask, payload: &Value) -> bool {
 }
 
 fn push_text(html: &mut String, class: &str, text: &str) {
-    let _ = writeln!(html, "<p class=\"{class}\" dir=\"auto\">{}</p>", escape(text));
+    let _ = writeln!(html, "<p class=\"{class}\" dir=\"auto\">{}</p>", with_links(text));
 }
 
 /// Adds a value under a heading.

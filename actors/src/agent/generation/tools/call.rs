@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures_util::future::FutureExt as _;
 use serde_json::Value;
-use tokio::sync::{AcquireError, OwnedSemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 use tokio::time::Instant;
 
 use crate::agent::tool::{Content, ToolBody, ToolContext, ToolDefinition, ToolError};
@@ -23,6 +23,9 @@ use crate::shard::evaluation::Evaluations;
 use super::{
     GenerationDeps, ToolReturn, Waiting, agent, ask_user, delegate, gate, question, workflow,
 };
+
+/// Refusal of a call whose tool has ended.
+const CLOSED: &str = "the tool no longer accepts calls";
 
 /// A call with checked arguments.
 pub(crate) struct Invocation {
@@ -79,15 +82,17 @@ pub(crate) async fn invoke(
     let cancellation = invocation.context.cancellation.clone().drop_guard();
     let begin = Instant::now();
     let deadline = begin + limit;
-    let permit = match tokio::time::timeout_at(deadline, permit(&tool)).await {
+    let (context, was_waiting) = invocation.context.from_queue();
+    let place = placed(&deps, &tool, &context, was_waiting);
+    let permit = match tokio::time::timeout_at(deadline, place).await {
         Ok(Ok(permit)) => permit.map(Arc::new),
-        Ok(Err(_)) => return ToolReturn::error("the tool no longer accepts calls"),
+        Ok(Err(why)) => return ToolReturn::error(why),
         Err(_) => return timed_out(limit, limit),
     };
     let waited = begin.elapsed();
     // work on other threads can hold it for longer than this call
     let slot = permit.as_ref().map(Arc::downgrade).unwrap_or_default();
-    let context = ToolContext { slot, ..invocation.context };
+    let context = ToolContext { slot, ..context };
     let (follows_task, task_limit) = (context.follows_task.clone(), tool.task_timeout);
     let invocation = Invocation { context, ..invocation };
     let work = AssertUnwindSafe(perform(deps, tool, invocation)).catch_unwind();
@@ -140,12 +145,32 @@ pub(super) fn time_limit(
     tool.timeout.unwrap_or_else(|| own.map_or(common, |own| own.max(common)))
 }
 
-/// Waits for a permit of the tool.
-async fn permit(tool: &ToolDefinition) -> Result<Option<OwnedSemaphorePermit>, AcquireError> {
-    match &tool.permits {
-        None => Ok(None),
-        Some(permits) => Arc::clone(permits).acquire_owned().await.map(Some),
+/// Waits for the place of a call among the concurrent calls of its tool, if these are limited. A call
+/// that has to wait notes that, so that one whose process ends meanwhile is known not to have happened.
+async fn placed(
+    deps: &GenerationDeps,
+    tool: &ToolDefinition,
+    context: &ToolContext,
+    was_waiting: bool,
+) -> Result<Option<OwnedSemaphorePermit>, &'static str> {
+    let Some(permits) = &tool.permits else { return Ok(None) };
+    let (permit, is_noted) = match Arc::clone(permits).try_acquire_owned() {
+        Ok(permit) => (permit, was_waiting),
+        Err(TryAcquireError::Closed) => return Err(CLOSED),
+        Err(TryAcquireError::NoPermits) => {
+            let is_noted = was_waiting || context.wait_for_place().await;
+            let permit = Arc::clone(permits).acquire_owned().await.map_err(|_| CLOSED)?;
+            (permit, is_noted)
+        }
+    };
+    // places become free at the end of a stop, which drops those that wait too
+    if deps.live.is_closed() {
+        return std::future::pending().await;
     }
+    if is_noted && !context.take_place().await {
+        return Err("the call was not made: its record cannot be written");
+    }
+    Ok(Some(permit))
 }
 
 /// Runs the tool.

@@ -10,8 +10,8 @@ use crate::api::inbox::{
     control_of,
 };
 use crate::api::query::{Pairs, value_of};
-use crate::api::wire::form::FieldView;
-use crate::web::html::escape;
+use crate::api::wire::form::{FieldView, SEVERAL};
+use crate::web::html::{escape, with_links};
 
 /// Smallest and largest number of lines of a text area.
 const ROWS_MIN: usize = 2;
@@ -136,11 +136,14 @@ impl Controls<'_> {
         first: Option<&Value>,
     ) {
         let control = place.control;
+        if field.kind == SEVERAL {
+            self.push_boxes(html, place, field, first);
+            return;
+        }
         let attributes = self.begin(html, place, field.description, field.required);
         let default = first.map(choice_text).unwrap_or_default();
-        if let Some(options) = field.options {
-            let choices = options.iter().map(choice_text).map(|text| (text.clone(), text));
-            self.push_choices(html, &attributes, control, &default, choices);
+        if field.options.is_some() {
+            self.push_choices(html, &attributes, control, &default, choices(field));
             return;
         }
         let kind = match (field.kind, field.format) {
@@ -165,6 +168,57 @@ impl Controls<'_> {
         let _ = writeln!(html, "<input {kind} value=\"{value}\"{}>", attributes.html);
     }
 
+    /// Adds a box to check for each value. Browsers cannot ask for one of several boxes, so that
+    /// none is required.
+    fn push_boxes(
+        &self,
+        html: &mut String,
+        place: &Place<'_>,
+        field: &FieldView<'_>,
+        first: Option<&Value>,
+    ) {
+        let Place { id, control, label } = *place;
+        let _ = writeln!(
+            html,
+            "<fieldset id=\"{id}\">\n<legend dir=\"auto\">{}</legend>",
+            escape(label)
+        );
+        let told = self.push_told(html, place, field.description);
+        let described = described_by(&told);
+        let shown = first.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let is_checked = |value: &str| match self.given {
+            [] => shown.iter().any(|it| choice_text(it) == value),
+            given => given.iter().any(|(name, text)| name == control && text == value),
+        };
+        let name = escape(control);
+        for (value, text) in choices(field) {
+            let mark = if is_checked(&value) { " checked" } else { "" };
+            let (value, text) = (escape(&value), escape(&text));
+            let _ = writeln!(
+                html,
+                "<label class=\"box\" dir=\"auto\"><input type=\"checkbox\" name=\"{name}\" \
+                 value=\"{value}\"{mark}{described}> {text}</label>"
+            );
+        }
+        html.push_str("</fieldset>\n");
+    }
+
+    /// Adds the description of a control and what is wrong with it; returns the ids of both.
+    fn push_told(&self, html: &mut String, place: &Place<'_>, hint: Option<&str>) -> Vec<String> {
+        let Place { id, control, .. } = *place;
+        let mut told = Vec::new();
+        if let Some(hint) = hint {
+            let hint = with_links(hint);
+            let _ = writeln!(html, "<p class=\"hint\" id=\"{id}-hint\" dir=\"auto\">{hint}</p>");
+            told.push(format!("{id}-hint"));
+        }
+        if let Some(mistake) = self.mistake_at(control) {
+            push_wrong(html, &format!("{id}-wrong"), &mistake.text);
+            told.push(format!("{id}-wrong"));
+        }
+        told
+    }
+
     /// Adds the label of a control, its description and what is wrong with it, which the control
     /// then refers to.
     fn begin(
@@ -176,20 +230,8 @@ impl Controls<'_> {
     ) -> Attributes {
         let Place { id, control, label } = *place;
         let _ = writeln!(html, "<label for=\"{id}\" dir=\"auto\">{}</label>", escape(label));
-        let mut told = Vec::new();
-        if let Some(hint) = hint {
-            let _ = writeln!(
-                html,
-                "<p class=\"hint\" id=\"{id}-hint\" dir=\"auto\">{}</p>",
-                escape(hint)
-            );
-            told.push(format!("{id}-hint"));
-        }
+        let told = self.push_told(html, place, hint);
         let mistake = self.mistake_at(control);
-        if let Some(mistake) = mistake {
-            push_wrong(html, &format!("{id}-wrong"), &mistake.text);
-            told.push(format!("{id}-wrong"));
-        }
         let mut attributes = format!(" id=\"{id}\" name=\"{}\" dir=\"auto\"", escape(control));
         if is_required {
             attributes.push_str(" required");
@@ -200,9 +242,7 @@ impl Controls<'_> {
                 attributes.push_str(" autofocus");
             }
         }
-        if !told.is_empty() {
-            let _ = write!(attributes, " aria-describedby=\"{}\"", told.join(" "));
-        }
+        attributes.push_str(&described_by(&told));
         Attributes { html: attributes, is_required }
     }
 
@@ -240,6 +280,22 @@ impl Controls<'_> {
 
     fn mistake_at(&self, control: &str) -> Option<&Mistake> {
         self.mistakes.iter().find(|mistake| mistake.control.as_deref() == Some(control))
+    }
+}
+
+/// Returns the values to choose from with the texts that are shown for them.
+fn choices(field: &FieldView<'_>) -> Vec<(String, String)> {
+    let options = field.options.as_deref().unwrap_or_default().iter().map(choice_text);
+    match &field.option_titles {
+        Some(titles) => options.zip(titles.iter().map(|&title| title.to_owned())).collect(),
+        None => options.map(|text| (text.clone(), text)).collect(),
+    }
+}
+
+fn described_by(ids: &[String]) -> String {
+    match ids {
+        [] => String::new(),
+        ids => format!(" aria-describedby=\"{}\"", ids.join(" ")),
     }
 }
 
