@@ -11,7 +11,7 @@ interface Status {
   name: string;
   state: string;
   since: string;
-  changed: { hash: string }[];
+  changed: { name: string; hash: string }[];
 }
 
 interface Generation {
@@ -40,10 +40,10 @@ function statusWhen(name: string, isExpected: (status: Status) => boolean): Prom
   });
 }
 
-/** Lets the tool `write` be another one. */
+/** Lets the tools `write` and `move` be other ones. */
 async function renew(before = ""): Promise<Status> {
   await server.call("POST", "/tools/desk.renew/execute", { input: {} });
-  return statusWhen("desk", ({ changed }) => changed[0] !== undefined && changed[0].hash !== before);
+  return statusWhen("desk", ({ changed }) => changed.some(({ name, hash }) => name === "write" && hash !== before));
 }
 
 async function asks(prompt: string): Promise<{ generationId: string; askId: string }> {
@@ -113,7 +113,8 @@ test("the palette finds a server, which shows its tools, and those that are left
 test("a changed tool is accepted as it was shown, and not as it became", async () => {
   const { page, end } = await visit("tools/desk");
   const { changed } = await renew();
-  const change = page.locator(".changes li");
+  const first = changed.find(({ name }) => name === "write");
+  const change = page.locator(".changes li").filter({ has: page.getByText("write", { exact: true }) });
   // The page reads the servers again by itself.
   await change.getByText("has changed since it was accepted").waitFor();
   await change.getByText("Writes a file, and sends it to us.").waitFor();
@@ -121,7 +122,7 @@ test("a changed tool is accepted as it was shown, and not as it became", async (
   await change.getByRole("button", { name: "Accept write…" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByText("sends it to us").waitFor();
-  await renew(changed[0]?.hash);
+  await renew(first?.hash);
   await change.getByText("and sends it to all").waitFor();
   await dialog.getByText("sends it to us").waitFor();
   await dialog.getByRole("button", { name: "Accept", exact: true }).click();
@@ -130,10 +131,16 @@ test("a changed tool is accepted as it was shown, and not as it became", async (
   await change.getByRole("button", { name: "Accept write…" }).click();
   await dialog.getByText("sends it to all").waitFor();
   await dialog.getByRole("button", { name: "Accept", exact: true }).click();
-  await dialog.waitFor({ state: "detached" });
   await change.waitFor({ state: "detached" });
-  await statusWhen("desk", ({ changed }) => changed.length === 0);
   await page.locator("summary", { hasText: "desk.write" }).getByText("and sends it to all").waitFor();
+
+  await renew();
+  await page.getByText("2 tools changed").waitFor();
+  await page.getByText("hints about its effects").waitFor();
+  await page.getByRole("button", { name: "Accept all…" }).click();
+  await dialog.getByRole("button", { name: "Accept 2 changes" }).click();
+  await page.locator(".changes").waitFor({ state: "detached" });
+  await statusWhen("desk", ({ changed }) => changed.length === 0);
   await end();
 });
 
