@@ -10,6 +10,8 @@ import { HomeView } from "./home/View.tsx";
 import { InboxView } from "./inbox/View.tsx";
 import { TraceView } from "./observe/Trace.tsx";
 import { ObserveView } from "./observe/View.tsx";
+import { ToolsView } from "./tools/List.tsx";
+import { ServerView } from "./tools/One.tsx";
 import { WorkflowsView } from "./workflows/List.tsx";
 import { WorkflowView } from "./workflows/One.tsx";
 
@@ -31,6 +33,8 @@ export const pages: Page[] = [
   { part: "workflows", lengths: [2], view: WorkflowView },
   { part: "agents", lengths: [1], view: AgentsView },
   { part: "agents", lengths: [2], view: AgentView },
+  { part: "tools", lengths: [1], view: ToolsView },
+  { part: "tools", lengths: [2], view: ServerView },
   { part: "observe", lengths: [1], view: ObserveView },
   { part: "observe", lengths: [3], view: TraceView },
   { part: "compare", lengths: [1], view: CompareView },

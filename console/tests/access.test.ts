@@ -1,25 +1,18 @@
 /** What a console for readers offers, and what happens with tokens that are wrong or allow less. */
 
 import assert from "node:assert/strict";
-import { createHmac } from "node:crypto";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
 import { clean, examine, launch, open, settle, shoot } from "./browser.ts";
 import { everything, Greenroom } from "./greenroom.ts";
+import { secret, tokenOf } from "./token.ts";
 
-const secret = "only-for-this-test-0123456789abcdef";
 let browser: Browser;
 
 before(async () => {
   browser = await launch();
 });
 after(() => browser.close());
-
-function tokenOf(sub: string, roles: string[], seconds = 3600): string {
-  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString("base64url");
-  const signed = `${part({ alg: "HS256", typ: "JWT" })}.${part({ sub, roles, exp: Math.floor(Date.now() / 1000) + seconds })}`;
-  return `${signed}.${createHmac("sha256", secret).update(signed).digest("base64url")}`;
-}
 
 test("a console for readers says why it offers no actions", async () => {
   const server = await Greenroom.start(everything, { config: '[console]\nread_only = true\ntitle = "production"\naccent = "#aa3300"\n' });

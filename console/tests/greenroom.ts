@@ -14,6 +14,38 @@ const program = process.env.GREENROOM_PROGRAM ?? join(root, "target/debug/greenr
 /** One of each kind of step, failures, retries, holds, agents that ask, and slow streams. */
 export const everything = { "config.toml": join(root, "console/tests/config.toml"), "forms.json": join(root, "console/tests/forms.json") };
 
+/** MCP servers, one of which ends at once, and an agent that uses the other one. */
+export const servers = {
+  files: { "mcp-server.mjs": join(root, "console/tests/mcp-server.mjs") },
+  config: `
+[mcp.desk]
+command = ["node", "mcp-server.mjs"]
+tools = ["*", "list_*"]
+approval = ["write"]
+
+[mcp.broken]
+command = ["node", "mcp-server.mjs", "broken"]
+restart = { delay = "1h", max_delay = "1h" }
+
+[models.clerk]
+provider = "mock"
+rules = [
+  { when = "tool_results", reply = "It said {{ tool_results[-1] }}" },
+  { when = "'ORDER' in prompt", tool_call = { name = "desk.order", args = {} } },
+  { when = "'SIGN' in prompt", tool_call = { name = "desk.sign", args = {} } },
+  { when = "'READ' in prompt", tool_call = { name = "desk.read", args = {} } },
+]
+
+[agents.clerk]
+model = "clerk"
+tools = ["desk.read", "desk.order", "desk.sign", "desk.seek"]
+
+[workflows.packing]
+purpose = "Asks what belongs into the box"
+steps = [{ id = "order", tool = "desk.order", args = {} }]
+`,
+};
+
 /** What the repository ships. */
 export const shipped = { "config.toml": join(root, "config.toml") };
 

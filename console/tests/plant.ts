@@ -22,6 +22,9 @@ export interface Planted {
   many: string;
   question: string;
   approval: string;
+  /** Questions of an MCP server. */
+  form: string;
+  page: string;
   chat: string;
   user: string;
   trace: string;
@@ -55,6 +58,17 @@ export async function plant(server: Greenroom): Promise<Planted> {
   // a result of a tool, and then an approval
   await ask(`REFUND small ${nasty.join(" ")}`);
   await ask(`REFUND large ${nasty.join(" ")}`);
+  // a tool of an MCP server that has changed, and its questions
+  await eventually("the MCP servers", async () => {
+    const servers = await server.call<{ state: string }[]>("GET", "/tools/mcp");
+    return servers.every(({ state }) => state !== "connecting") ? servers : undefined;
+  });
+  await server.call("POST", "/tools/desk.renew/execute", { input: {} });
+  const questionOf = async (input: string): Promise<string> => {
+    const { asks } = await server.call<{ asks: { askId: string }[] }>("POST", "/agents/clerk/text", { input });
+    return asks[0]?.askId ?? "";
+  };
+  const [form, page] = [await questionOf("ORDER"), await questionOf("SIGN")];
   const asks = await eventually("the questions", async () => {
     const { asks } = await server.call<{ asks: { askId: string; kind: string; of: { executionId?: string } }[] }>("GET", "/inbox?limit=200");
     return asks.some((ask) => ask.kind === "approval") && asks.some((ask) => ask.of.executionId === waiting) ? asks : undefined;
@@ -68,6 +82,8 @@ export async function plant(server: Greenroom): Promise<Planted> {
     many,
     question: asks.find((ask) => ask.of.executionId === waiting)?.askId ?? "",
     approval: asks.find((ask) => ask.kind === "approval")?.askId ?? "",
+    form,
+    page,
     chat,
     user,
     trace: traceId,

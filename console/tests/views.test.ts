@@ -6,7 +6,7 @@
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
 import { clean, desk, examine, launch, modes, open, settle, shoot } from "./browser.ts";
-import { everything, Greenroom, shipped } from "./greenroom.ts";
+import { everything, Greenroom, servers, shipped } from "./greenroom.ts";
 import { nasty, plant, type Planted } from "./plant.ts";
 
 const only = process.env.ONLY;
@@ -16,7 +16,7 @@ let planted: Planted;
 
 before(async () => {
   browser = await launch();
-  server = await Greenroom.start(everything);
+  server = await Greenroom.start({ ...everything, ...servers.files }, { config: servers.config });
   planted = await plant(server);
 });
 after(async () => {
@@ -50,6 +50,12 @@ function views(): Record<string, string> {
     about: `${agent}?tab=about`,
     history: `${agent}?tab=history`,
     memory: `${agent}?tab=memory`,
+    tools: "/console/tools",
+    server: "/console/tools/desk",
+    "server-away": "/console/tools/broken",
+    "no-server": "/console/tools/nowhere",
+    form: `/console/inbox/${planted.form}`,
+    page: `/console/inbox/${planted.page}`,
     traces: "/console/observe",
     trace: `/console/observe/traces/${planted.trace}`,
     logs: "/console/observe?tab=logs",
@@ -77,11 +83,13 @@ for (const mode of modes) {
 
 test("texts of callers are texts", async () => {
   const { page, faults } = await open(browser);
+  // what the MCP server of the tests says
+  const program = ['<img src=x onerror="window.planted=7">', "<script>window.planted=8</script>"];
   const told = [...nasty.slice(0, 4), "right-to-left"];
   const shows = async (path: string, texts: string[]): Promise<void> => {
     await page.goto(server.console + path);
     await settle(page);
-    for (const summary of await page.locator(".message summary").all()) await summary.click();
+    for (const summary of await page.locator(":is(.message, .toollist) summary").all()) await summary.click();
     const main = page.locator("main");
     for (const text of texts) await main.filter({ hasText: text }).waitFor();
     faults.push(...(await examine(page)).map((fault) => `${path}: ${fault}`));
@@ -95,6 +103,11 @@ test("texts of callers are texts", async () => {
   await shows(`/console/inbox/${planted.question}`, told);
   await shows(`/console/inbox/${planted.approval}`, told);
   await shows(`/console/agents/assistant?chat=${planted.chat}&user=${encodeURIComponent(planted.user)}`, told);
+  await shows("/console/tools", [program[0] ?? ""]);
+  await shows("/console/tools/desk", [...program, '<img src=x onerror="window.planted=9">', "\\u{202e}right-to-left"]);
+  await shows("/console/tools/broken", program);
+  await shows(`/console/inbox/${planted.form}`, program);
+  await shows(`/console/inbox/${planted.page}`, program);
   await page.context().close();
   clean(faults);
 });
@@ -104,7 +117,7 @@ test("an empty server teaches", async () => {
   try {
     for (const mode of [desk, modes[2] ?? desk]) {
       const { page, faults } = await open(browser, mode);
-      for (const [name, path] of Object.entries({ home: "", executions: "/executions", inbox: "/inbox", traces: "/observe", logs: "/observe?tab=logs", history: "/agents/assistant?tab=history", memory: "/agents/assistant?tab=memory" })) {
+      for (const [name, path] of Object.entries({ home: "", executions: "/executions", inbox: "/inbox", tools: "/tools", traces: "/observe", logs: "/observe?tab=logs", history: "/agents/assistant?tab=history", memory: "/agents/assistant?tab=memory" })) {
         await page.goto(`${empty.console}/console${path}`);
         await settle(page);
         faults.push(...(await examine(page)).map((fault) => `empty ${name}: ${fault}`));

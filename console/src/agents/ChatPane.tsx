@@ -1,4 +1,9 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { get } from "../api/client.ts";
+import { useResource } from "../api/resource.ts";
+import { declining } from "../inbox/asks.ts";
+import { pageOf } from "../inbox/page.ts";
+import { PageQuestion } from "../inbox/PageQuestion.tsx";
 import { go, param, place, setParams } from "../lib/router.ts";
 import { actor } from "../lib/settings.ts";
 import { duration } from "../lib/time.ts";
@@ -213,7 +218,7 @@ function Questions({ message, chat }: { message: Message; chat: Chat }) {
         <ApprovalCard key={part.toolCallId} part={part} give={(answer) => give(part.toolCallId, answer)} />
       ))}
       {asks.filter((part) => !answers.has(part.toolCallId)).map((part) => (
-        <QuestionCard key={part.askId} question={part.question} schema={part.schema} give={(output) => give(part.toolCallId, { kind: "output", output })} />
+        <QuestionCard key={part.askId} askId={part.askId} question={part.question} schema={part.schema} give={(output) => give(part.toolCallId, { kind: "output", output })} />
       ))}
       {answers.size > 0 && answers.size < open && <p class="quiet small">{open - answers.size} more to answer.</p>}
     </>
@@ -241,7 +246,10 @@ function ApprovalCard({ part, give }: { part: ToolPart; give: (answer: Answer) =
   );
 }
 
-function QuestionCard({ question, schema, give }: { question: string; schema: unknown; give: (output: unknown) => void }) {
+function QuestionCard({ askId, question, schema, give }: { askId: string; question: string; schema: unknown; give: (output: unknown) => void }) {
+  const page = pageOf(schema);
+  // The stream does not say whether it may be declined.
+  const ask = useResource((signal) => get("/inbox/{askId}", { path: { askId }, signal }), [askId]);
   const [draft, setDraft] = useState<Draft>(() => ({ value: initial(asSchema(schema) ?? {}) ?? {}, broken: null }));
   return (
     <form
@@ -254,10 +262,23 @@ function QuestionCard({ question, schema, give }: { question: string; schema: un
       <p>
         <bdi>{question}</bdi>
       </p>
-      <Editor schema={schema} draft={draft} change={setDraft} showFaults={false} label="Answer" />
-      <button type="submit" class="button primary" disabled={whyNot() !== ""} title={whyNot()}>
-        Answer
-      </button>
+      {page ? (
+        <PageQuestion page={page} isBusy={false} why={whyNot()} give={give} />
+      ) : (
+        <>
+          <Editor schema={schema} draft={draft} change={setDraft} showFaults={false} label="Answer" />
+          <div class="actions">
+            <button type="submit" class="button primary" disabled={whyNot() !== ""} title={whyNot()}>
+              Answer
+            </button>
+            {ask.data?.canDecline && (
+              <button type="button" class="button danger" disabled={whyNot() !== ""} title={whyNot()} onClick={() => give(declining)}>
+                Decline
+              </button>
+            )}
+          </div>
+        </>
+      )}
     </form>
   );
 }

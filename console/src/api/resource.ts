@@ -41,6 +41,17 @@ export function useResource<T>(read: (signal: AbortSignal) => Promise<T>, keys: 
   return isSame ? { ...state, reload } : { data: undefined, error: undefined, at: 0, loading: true, reload };
 }
 
+/** A resource that is read again with every beat while the page is seen: for what the API has no subscription to. */
+export function useBeating<T>(beat: number, read: (signal: AbortSignal) => Promise<T>): Resource<T> {
+  const resource = useResource(read, []);
+  const { at, loading, reload } = resource;
+  useEffect(() => {
+    // A slow answer is waited for, in place of asked for again.
+    if (at > 0 && !loading && !document.hidden) reload();
+  }, [beat]);
+  return resource;
+}
+
 export function asError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   return new ApiError(error instanceof Error ? error.message : String(error), 0, "page", "");

@@ -1,8 +1,8 @@
 import type { ComponentChildren } from "preact";
-import { useEffect } from "preact/hooks";
 import { get, send } from "../api/client.ts";
 import { useWorkflows } from "../api/names.ts";
-import { type Resource, useResource } from "../api/resource.ts";
+import { useBeating } from "../api/resource.ts";
+import type { McpServer } from "../api/types.ts";
 import { inbox } from "../inbox/store.ts";
 import { boot } from "../lib/boot.ts";
 import { useTitle } from "../lib/hooks.ts";
@@ -12,6 +12,7 @@ import { firstLine, number, plural } from "../lib/text.ts";
 import { now } from "../lib/time.ts";
 import { Loading } from "../parts/Empty.tsx";
 import { Id } from "../parts/Id.tsx";
+import { visible } from "../parts/Json.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { type Kind, Mark, Status } from "../parts/Status.tsx";
 import { Time } from "../parts/Time.tsx";
@@ -31,6 +32,8 @@ export function HomeView() {
   const failures = useBeating(beat, (signal) => get("/workflows/executions", { query: { status: "error", endedFrom: new Date(Date.now() - day).toISOString(), limit: 10 }, signal }));
   const outcomes = useBeating(beat, (signal) => get("/workflows/executions/outcomes", { query: { parts: 48 }, signal }));
   const status = useBeating(beat, (signal) => get("/observability/status", { signal }));
+  // A caller who may not look at them does without.
+  const servers = useBeating(beat, (signal) => get("/tools/mcp", { signal }));
   const workflows = useWorkflows();
   const { asks, more, error: inboxError } = inbox.value;
   const failed = failures.data?.executions;
@@ -63,6 +66,7 @@ export function HomeView() {
           </ul>
         </section>
       )}
+      <Servers servers={servers.data ?? []} />
       {counts.data?.total.all === 0 ? (
         <First />
       ) : (
@@ -108,14 +112,32 @@ export function HomeView() {
   );
 }
 
-/** A resource that is read again with every beat. */
-function useBeating<T>(beat: number, read: (signal: AbortSignal) => Promise<T>): Resource<T> {
-  const resource = useResource(read, []);
-  const { reload } = resource;
-  useEffect(() => {
-    if (resource.at > 0 && !document.hidden) reload();
-  }, [beat]);
-  return resource;
+/** MCP servers about which somebody has to do something. */
+function Servers({ servers }: { servers: readonly McpServer[] }) {
+  const listed = servers.filter(({ state, changed }) => state === "failed" || changed.length > 0);
+  if (listed.length === 0) return null;
+  return (
+    <section>
+      <div class="note">
+        <h2>MCP servers</h2>
+        <a href={to("tools")}>all</a>
+      </div>
+      <ul class="lines">
+        {listed.map((server) => (
+          <li key={server.name}>
+            <a href={to("tools", server.name)}>
+              <bdi>{server.name}</bdi>
+            </a>
+            {server.state === "failed" ? <Status kind="failed" text="not connected" /> : <Status kind="waiting" text={`${plural(server.changed.length, "tool")} changed`} />}
+            <bdi class="bad" title={server.reason}>
+              {visible(firstLine(server.reason ?? ""))}
+            </bdi>
+            {server.state === "failed" && <Time at={server.since} />}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
 }
 
 function Figure({ kind, href, text, hint, value }: { kind: Kind; href: string; text: string; hint?: string; value: string | null }) {

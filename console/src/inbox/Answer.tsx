@@ -10,7 +10,9 @@ import { Problem } from "../parts/Problem.tsx";
 import { type Draft, Editor } from "../schema/Editor.tsx";
 import { asSchema, initial } from "../schema/schema.ts";
 import { validate } from "../schema/validate.ts";
-import { isExcluded, whyNotOwn } from "./asks.ts";
+import { declining, isExcluded, whyNotOwn } from "./asks.ts";
+import { type AskedPage, done, pageOf } from "./page.ts";
+import { PageQuestion } from "./PageQuestion.tsx";
 
 /** Answers an ask, with the form of its schema. */
 export function Answer({ ask, answered }: { ask: AskDetail; answered: () => void }) {
@@ -22,7 +24,9 @@ export function Answer({ ask, answered }: { ask: AskDetail; answered: () => void
   });
   const props = { ask, run, error, isBusy, callOf, why: whyNot(callOf(null).path) };
   if (isExcluded(ask, me())) return <p class="note">{whyNotOwn}.</p>;
-  return ask.kind === "approval" ? <Approval {...props} /> : <ByForm {...props} />;
+  if (ask.kind === "approval") return <Approval {...props} />;
+  const page = pageOf(ask.schema);
+  return page ? <ByPage {...props} page={page} /> : <ByForm {...props} />;
 }
 
 interface FormProps {
@@ -62,9 +66,25 @@ function ByForm({ ask, run, error, isBusy, callOf, why }: FormProps) {
         <button type="submit" class="button primary" disabled={isBusy || why !== ""} title={why}>
           {isBusy ? "Sending…" : "Answer"}
         </button>
+        {ask.canDecline && (
+          <button type="button" class="button danger" disabled={isBusy || why !== ""} title={why || "Answers that nothing is answered. The call continues with that"} onClick={() => void run(callOf(declining))}>
+            Decline
+          </button>
+        )}
         <Copy text={() => curl("POST", callOf(data).path, callOf(data).body)} label="Copy as curl" />
       </div>
     </form>
+  );
+}
+
+/** A page that an MCP server wants opened. */
+function ByPage({ page, run, error, isBusy, callOf, why }: FormProps & { page: AskedPage }) {
+  return (
+    <div class="answer">
+      <PageQuestion page={page} isBusy={isBusy} why={why} give={(answer) => void run(callOf(answer))} />
+      {error && <Problem error={error} />}
+      <Copy text={() => curl("POST", callOf(done).path, callOf(done).body)} label="Copy as curl" class="bare small" />
+    </div>
   );
 }
 

@@ -13,7 +13,7 @@ import { firstLine, number, plural } from "../lib/text.ts";
 import { Empty, Loading } from "../parts/Empty.tsx";
 import { Readable } from "../parts/Facts.tsx";
 import { Id } from "../parts/Id.tsx";
-import { JsonBox } from "../parts/Json.tsx";
+import { JsonBox, Letters } from "../parts/Json.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { Stale } from "../parts/Stale.tsx";
 import { kindOf, Status } from "../parts/Status.tsx";
@@ -33,6 +33,9 @@ interface Next {
 
 /** How often the execution is read again, ever more rarely, while it runs after an answer. */
 const lookedMax = 8;
+
+/** Letters of a question that are its title; a longer one is shown whole below that. */
+const titleMax = 240;
 
 const tabs: { which: Whose; text: string }[] = [
   { which: "all", text: "All" },
@@ -193,7 +196,7 @@ function One({ id, back, next }: { id: string; back: string; next: Next | undefi
         ← All questions
       </a>
       <h1 class="big">
-        <bdi title={data.reason}>{firstLine(data.reason || "A question without words", 240)}</bdi>
+        <bdi title={data.reason}>{firstLine(data.reason || "A question without words", titleMax)}</bdi>
       </h1>
       <p class="quiet">
         <a href={to(...view)}>
@@ -207,10 +210,15 @@ function One({ id, back, next }: { id: string; back: string; next: Next | undefi
         )}
         . {asked(data)}
       </p>
+      {firstLine(data.reason, titleMax) !== data.reason && (
+        <p class="wholereason">
+          <Letters text={data.reason} class="prose" />
+        </p>
+      )}
       <Stale of={ask} />
       <PathSoFar ask={data} />
       {isOpen ? <Claim ask={data} changed={ask.reload} /> : <Closed ask={data} />}
-      {data.payload !== null && data.payload !== undefined && <About payload={data.payload} />}
+      {!isNothing(data.payload) && <About payload={data.payload} />}
       {isOpen && !answered && (
         <Answer
           ask={data}
@@ -224,6 +232,11 @@ function One({ id, back, next }: { id: string; back: string; next: Next | undefi
       {!isOpen && <Afterwards ask={data} next={next} />}
     </section>
   );
+}
+
+/** Of a call without arguments there is nothing to show. */
+function isNothing(payload: unknown): boolean {
+  return payload === null || payload === undefined || JSON.stringify(payload) === "{}";
 }
 
 /** What came of an answer, and what is asked next. */

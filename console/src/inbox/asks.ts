@@ -38,6 +38,9 @@ export function origin(ask: Ask, workflows?: readonly Named[]): { text: string; 
 
 export const whyNotOwn = "You started it: another person has to answer";
 
+/** The answer to a question that may be declined, whatever its schema is (`canDecline`). */
+export const declining = { action: "decline" };
+
 /** Returns true if a question is for everyone but the user who started it, and that is `user`. */
 export function isExcluded(ask: Ask, user: string): boolean {
   return user !== "" && ask.userId === user && ask.to.includes("!self");

@@ -5,7 +5,7 @@ import { views } from "./views.ts";
 export const helpOpen = signal(false);
 
 const keys: [string, string][] = [
-  ["Ctrl K", "go to an execution, a workflow, an agent, a view or an action"],
+  ["Ctrl K", "go to an execution, a workflow, an agent, an MCP server, a view or an action"],
   ["?", "this list"],
   ["j  k", "next and previous row of a list"],
   ["Enter", "open the row"],

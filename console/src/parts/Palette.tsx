@@ -49,12 +49,13 @@ function Open() {
   const list = useRef<HTMLUListElement>(null);
   const workflows = useResource((signal) => get("/workflows", { signal }), []);
   const agents = useResource((signal) => get("/agents", { signal }), []);
+  const servers = useResource((signal) => get("/tools/mcp", { signal }), []);
   const recent = useResource((signal) => get("/workflows/executions", { query: { limit: 50 }, signal }), []);
   const idPrefix = useSettled(text.trim(), 150);
   const byId = useResource(async (signal) => (mayBeId(idPrefix) ? get("/workflows/executions", { query: { idPrefix, limit: 20 }, signal }) : undefined), [idPrefix]);
   const error = idPrefix.length >= errorMin ? idPrefix : "";
   const byError = useResource(async (signal) => (error ? get("/workflows/executions", { query: { error, limit: errorsMax }, signal }) : undefined), [error]);
-  const isLooking = [workflows, agents, recent, byId, byError].some((each) => each.loading) || idPrefix !== text.trim();
+  const isLooking = [workflows, agents, servers, recent, byId, byError].some((each) => each.loading) || idPrefix !== text.trim();
   const close = (): void => {
     paletteOpen.value = false;
   };
@@ -69,6 +70,7 @@ function Open() {
       ...views.map((view) => link("View", view.name, `g ${view.key}`, view.href)),
       ...(workflows.data ?? []).map((item) => link("Workflow", item.name, item.id, to("workflows", item.id))),
       ...(agents.data ?? []).map((item) => link("Agent", item.name, item.id, to("agents", item.id))),
+      ...(servers.data ?? []).map((item) => link("MCP", item.name, "MCP server", to("tools", item.name))),
       ...[...executions.values()].map((item) => ({ ...link("Execution", item.executionId, nameOf(workflows.data, item.workflowId), to("executions", item.workflowId, item.executionId)), also: item.workflowId })),
       ...failed.map((item) => ({ ...link("Failed", firstLine(item.error?.message ?? "failed", 100), `${nameOf(workflows.data, item.workflowId)} ${middle(item.executionId, 14)}`, to("executions", item.workflowId, item.executionId)), isFound: true })),
       ...(failed.length > 0 ? [{ ...link("Errors", `All with “${error}”`, "executions that failed", `${to("executions")}?${new URLSearchParams({ status: "error", error })}`), isFound: true }] : []),
@@ -78,7 +80,7 @@ function Open() {
       { kind: "Action", text: "Copy the link of this page", hint: "as it is shown", act: () => void copyText(location.href) },
       { kind: "Action", text: "Keyboard", hint: "?", act: () => (helpOpen.value = true) },
     ];
-  }, [workflows.data, agents.data, recent.data, byId.data, byError.data, isLooking, error]);
+  }, [workflows.data, agents.data, servers.data, recent.data, byId.data, byError.data, isLooking, error]);
 
   const wanted = text.trim().toLowerCase();
   const fitting = entries.filter((entry) => entry.isFound || `${entry.text} ${entry.hint} ${entry.kind} ${entry.also ?? ""}`.toLowerCase().includes(wanted));

@@ -18,6 +18,7 @@ export const views: View[] = [
   { name: "Inbox", icon: "inbox", href: to("inbox"), key: "i", part: "inbox" },
   { name: "Workflows", icon: "workflows", href: to("workflows"), key: "w", part: "workflows" },
   { name: "Agents", icon: "agents", href: to("agents"), key: "a", part: "agents" },
+  { name: "Tools", icon: "tools", href: to("tools"), key: "t", part: "tools" },
   { name: "Observe", icon: "observe", href: to("observe"), key: "o", part: "observe" },
   { name: "Connect", icon: "connect", href: to("connect"), key: "c", part: "connect" },
 ];

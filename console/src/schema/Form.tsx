@@ -1,6 +1,6 @@
 import { useId, useState } from "preact/hooks";
-import { defaults, fieldsOf, isNullable, resolve, type Schema, shapeOf } from "./schema.ts";
-import { ArrayField, ChoiceField, JsonField, TextField, VariantField, YesNo } from "./fields.tsx";
+import { choicesOf, defaults, fieldsOf, isNullable, resolve, type Schema, shapeOf } from "./schema.ts";
+import { ArrayField, ChoiceField, ChoicesField, JsonField, TextField, VariantField, YesNo } from "./fields.tsx";
 import type { Fault } from "./validate.ts";
 
 export interface FieldProps {
@@ -52,6 +52,8 @@ export function AnyField(props: FieldProps) {
   const shape = shapeOf(props.schema, props.root);
   const { is } = shape;
   if (is === "object") return <ObjectField {...props} />;
+  const choices = is === "array" && choicesOf(shape.items, props.root, props.value);
+  if (choices) return <ChoicesField {...props} options={choices} />;
   if (is === "array") return <ArrayField {...props} items={shape.items} />;
   if (is === "variants") return <VariantField {...props} variants={shape.variants} />;
   // Of one value there is nothing to choose.

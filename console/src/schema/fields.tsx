@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
 import { AnyField, type FieldProps } from "./Form.tsx";
-import { defaults, isNullable, type Option, resolve, type Schema, variantName } from "./schema.ts";
+import { chosenAfter, defaults, isNullable, type Option, resolve, type Schema, variantName } from "./schema.ts";
 import { variantOf } from "./validate.ts";
 
 interface Ids {
@@ -143,6 +143,36 @@ function Radios({ props, options }: { props: FieldProps; options: Option[] }) {
             clear
           </button>
         )}
+      </div>
+      <p class="fault">{fault?.message}</p>
+    </fieldset>
+  );
+}
+
+/** Boxes for a list of some of these values. */
+export function ChoicesField(props: FieldProps & { options: Option[] }) {
+  const { options, label, required, value, change, faults, path, schema, root } = props;
+  const description = resolve(schema, root).description;
+  const fault = faults.find((item) => item.path === path);
+  const chosen = new Set((Array.isArray(value) ? value : []).map((item: unknown) => JSON.stringify(item)));
+  const has = (option: Option): boolean => chosen.has(JSON.stringify(option.value));
+  const put = (option: Option, on: boolean): void => {
+    const next = chosenAfter(options, value, option, on);
+    change(next.length === 0 && !required ? undefined : next);
+  };
+  return (
+    <fieldset class={`field ${fault ? "faulty" : ""}`}>
+      <legend>
+        <bdi>{label}</bdi> {!required && <span class="quiet small">optional</span>}
+      </legend>
+      {description && <p class="hint">{description}</p>}
+      <div class="boxes">
+        {options.map((option) => (
+          <label key={option.text}>
+            <input type="checkbox" checked={has(option)} onChange={(event) => put(option, event.currentTarget.checked)} />
+            <bdi>{option.text}</bdi>
+          </label>
+        ))}
       </div>
       <p class="fault">{fault?.message}</p>
     </fieldset>

@@ -45,7 +45,7 @@ test("a table has the values of lists, of each form, and of what may be null", (
 
 test("a form begins with what is certain", () => {
   const value = defaults(schema, schema);
-  assert.deepEqual(value, { payment: { by: "card" }, boss: {} });
+  assert.deepEqual(value, { payment: { by: "card" }, kinds: [], boss: {} });
 });
 
 test("the form of a value is the one that it fits", () => {

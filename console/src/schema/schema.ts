@@ -124,6 +124,24 @@ export function shapeOf(given: Schema, root: Schema): Shape {
   }
 }
 
+/** The values of which a list has some, each once; null if the list is another one, or has a value that no box shows. */
+export function choicesOf(items: Schema, root: Schema, value: unknown): Option[] | null {
+  const shape = shapeOf(items, root);
+  if (shape.is !== "choice") return null;
+  const known = shape.options.map((option) => JSON.stringify(option.value));
+  const given = (Array.isArray(value) ? value : []).map((item: unknown) => JSON.stringify(item));
+  const isShown = given.every((item) => known.includes(item)) && new Set(given).size === given.length;
+  return isShown ? shape.options : null;
+}
+
+/** The chosen values after one was ticked or not, in the order in which they are offered. */
+export function chosenAfter(options: readonly Option[], value: unknown, option: Option, on: boolean): unknown[] {
+  const chosen = new Set((Array.isArray(value) ? value : []).map((item: unknown) => JSON.stringify(item)));
+  if (on) chosen.add(JSON.stringify(option.value));
+  else chosen.delete(JSON.stringify(option.value));
+  return options.filter((each) => chosen.has(JSON.stringify(each.value))).map((each) => each.value);
+}
+
 /** What one of several forms is called. */
 export function variantName(variant: Schema, root: Schema, index: number): string {
   const { title, description, type } = resolve(variant, root);
@@ -150,8 +168,10 @@ export function initial(schema: Schema, root: Schema = schema): unknown {
   return defaults(resolved, root, 0);
 }
 
+/** Whether nothing is known of an object or a list: boxes of which none is ticked are as little as no fields. */
 function isEmpty(value: unknown): boolean {
-  return typeof value === "object" && value !== null && Object.keys(value).length === 0;
+  const isNoItem = (each: unknown): boolean => Array.isArray(each) && each.length === 0;
+  return isNoItem(value) || (typeof value === "object" && value !== null && !Array.isArray(value) && Object.values(value).every(isNoItem));
 }
 
 export function defaults(given: Schema, root: Schema, depth = 0): unknown {
@@ -160,6 +180,8 @@ export function defaults(given: Schema, root: Schema, depth = 0): unknown {
   if (schema.const !== undefined) return schema.const;
   const shape = depth > 4 ? undefined : shapeOf(schema, root);
   if (shape?.is === "variants") return shape.variants[0] && defaults(shape.variants[0], root, depth + 1);
+  // No box is ticked at first.
+  if (shape?.is === "array" && choicesOf(shape.items, root, [])) return [];
   if (shape?.is !== "object") return undefined;
   const value: Record<string, unknown> = {};
   for (const field of shape.fields) {

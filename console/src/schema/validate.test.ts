@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { defaults, initial, shapeOf, type Schema } from "./schema.ts";
+import { choicesOf, chosenAfter, defaults, initial, shapeOf, type Schema } from "./schema.ts";
 import { faultOf, validate } from "./validate.ts";
 
 const order: Schema = {
@@ -73,4 +73,27 @@ test("a form begins with the example, else with the defaults", () => {
   assert.deepEqual(initial({ ...schema, examples: [{ t: "x" }] }), { t: "x" });
   const endless: Schema = { type: "object", properties: { self: { $ref: "#" } } };
   assert.equal(typeof defaults(endless, endless), "object");
+});
+
+test("a list of some of several values has a box for each", () => {
+  const plain: Schema = { type: "array", items: { type: "string", enum: ["red", "green", "blue"] } };
+  const titled: Schema = { type: "array", minItems: 1, items: { anyOf: [{ const: 1, title: "One" }, { const: 2, title: "Two" }] } };
+  const root: Schema = { type: "object", required: ["sizes"], properties: { colours: plain, sizes: titled } };
+  assert.deepEqual(choicesOf(titled.items ?? {}, root, undefined), [{ value: 1, text: "One" }, { value: 2, text: "Two" }]);
+  const colours = choicesOf(plain.items ?? {}, root, ["blue"]) ?? [];
+  assert.deepEqual(colours.map(({ text }) => text), ["red", "green", "blue"]);
+  for (const [value, index, on, expected] of [
+    [undefined, 1, true, ["green"]],
+    [["blue"], 0, true, ["red", "blue"]],
+    [["red", "blue"], 0, false, ["blue"]],
+    [["red"], 0, true, ["red"]],
+    [["red"], 0, false, []],
+  ] as const) {
+    assert.deepEqual(chosenAfter(colours, value, colours[index] ?? { value: "", text: "" }, on), expected);
+  }
+  assert.equal(choicesOf({ type: "string" }, root, []), null);
+  for (const value of [["red", "red"], ["black"]]) assert.equal(choicesOf(plain.items ?? {}, root, value), null, "what boxes cannot show is a list");
+  assert.deepEqual(initial(root), { sizes: [] });
+  assert.deepEqual(initial({ type: "object", properties: { more: root } }), {}, "what is optional is left out");
+  assert.deepEqual(validate(root, { sizes: [] }), [{ path: "sizes", message: "needs at least 1" }]);
 });
