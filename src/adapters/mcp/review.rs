@@ -30,6 +30,16 @@ impl Link {
         *listed = newest;
         let mut known = self.listed.write().unwrap_or_else(PoisonError::into_inner);
         if **known != reviewed {
+            for ChangedTool { name, .. } in &reviewed.changed {
+                if !known.changed.iter().any(|before| before.name == *name) {
+                    let server = self.name();
+                    log::warn!(
+                        "MCP server {server}: {name} is not as it was accepted; look at it \
+                         (`greenroom tools servers`), and accept it with `greenroom tools accept \
+                         {server} {name}`"
+                    );
+                }
+            }
             *known = Arc::new(reviewed);
             drop(known);
             self.changes.send_modify(|number| *number += 1);
