@@ -16,6 +16,7 @@ pub mod ids;
 pub mod machine;
 pub mod message;
 pub mod nesting;
+pub mod note;
 pub mod plan;
 pub mod principal;
 pub mod question;

@@ -20,6 +20,7 @@ pub(crate) use self::note::{NOTE_BYTES_MAX, Note, NoteRecipient, NoteSender, Ste
 
 use crate::agent::ask::{Approval, OnCrash, ToolAsk};
 use crate::domain::expression::json_bytes_exceed;
+use crate::domain::note::{waiting_for_place, waits_for_place};
 use crate::domain::plan::Plan;
 use crate::domain::schema::{Schema, SchemaError};
 use crate::domain::trace::Trace;
@@ -225,7 +226,7 @@ impl ToolContext {
     /// Notes that the call waits for its place among the concurrent calls of its tool. A call that can
     /// continue from a memo needs no such note.
     pub(super) async fn wait_for_place(&self) -> bool {
-        self.memo.is_none() && self.note(note::waiting_for_place()).await
+        self.memo.is_none() && self.note(waiting_for_place()).await
     }
 
     /// Withdraws that note, before the call is made. Returns true once that is durable.
@@ -239,7 +240,7 @@ impl ToolContext {
     /// Returns the context with true if the process before ended while the call waited for its place:
     /// it is made for the first time then.
     pub(super) fn from_queue(self) -> (Self, bool) {
-        match self.memo.as_deref().is_some_and(note::waits_for_place) {
+        match self.memo.as_deref().is_some_and(waits_for_place) {
             true => (Self { memo: None, is_repetition: false, ..self }, true),
             false => (self, false),
         }

@@ -5,6 +5,7 @@ mod end;
 mod tests;
 
 use greenroom_actors::domain::ids::{ExecutionId, compensated_path};
+use greenroom_actors::domain::note::CallStage;
 use greenroom_actors::ports::store::{Projection, Status};
 use greenroom_actors::wait_report::{AtDeadline, Awaited, Cause, WaitReport};
 use serde::Serialize;
@@ -270,13 +271,22 @@ impl<'a> AwaitedView<'a> {
                 let errors = AttemptErrorView::all(errors);
                 Self { error: Some(error), errors, ..plain("retry", message, moved_by) }
             }
-            Cause::Body { attempt, tool, .. } => {
+            Cause::Body { attempt, tool, stage, .. } => {
                 let mut moved_by = vec![MoverView::new("step", "the attempt ends")];
                 moved_by.extend(awaited.until.map(|_| timed_out()));
                 let tool = tool.as_deref();
-                let message = match tool {
-                    Some(tool) => format!("attempt {attempt} calls the tool {tool}"),
-                    None => format!("attempt {attempt} is running"),
+                let message = match (tool, stage) {
+                    (Some(tool), CallStage::Works) => {
+                        format!("attempt {attempt} calls the tool {tool}")
+                    }
+                    (Some(tool), CallStage::WaitsForPlace) => format!(
+                        "attempt {attempt} waits for a place among the concurrent calls of the tool \
+                         {tool}"
+                    ),
+                    (Some(tool), CallStage::Follows) => {
+                        format!("attempt {attempt} follows a task of the tool {tool}")
+                    }
+                    (None, _) => format!("attempt {attempt} is running"),
                 };
                 Self { attempt: Some(*attempt), tool, ..plain("step", message, moved_by) }
             }

@@ -164,12 +164,18 @@ async fn list(session: &Session, filters: &Filters) -> Result<Exit, Failure> {
     let asks =
         session.pages(&["inbox"], &query, "asks", (filters.limit, PAGE_MAX), |_| true).await?;
     let cells = |it: &Value| {
-        let (id, state) = (cell(&it["askId"]), cell(&it["state"]));
-        [id, cell(&it["kind"]), state, cell(&it["deadline"]), of(it), cell(&it["reason"])]
+        let [id, kind, state, since, deadline, reason] =
+            ["askId", "kind", "state", "openedAt", "deadline", "reason"].map(|key| cell(&it[key]));
+        [id, kind, state, since, deadline, asked(it), of(it), reason]
     };
-    let head = ["ASK", "KIND", "STATE", "DEADLINE", "OF", "REASON"];
+    let head = ["ASK", "KIND", "STATE", "SINCE", "DEADLINE", "ASKS", "OF", "REASON"];
     session.screen.list(&asks, head, cells, "nothing waits for a person")?;
     Ok(Exit::Ok)
+}
+
+/// Returns who is asked.
+fn asked(ask: &Value) -> String {
+    items(ask, "to").iter().map(cell).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns what waits: the step of an execution, or the tool of an agent.
@@ -250,7 +256,6 @@ fn of_caller(by: &Claimant, mut body: Value) -> Value {
 
 /// Shows an ask for people.
 fn lines_of(ask: &Value, addressing: &str) -> Vec<String> {
-    let to: Vec<_> = items(ask, "to").iter().map(cell).collect();
     let present = |key: &str| match &ask[key] {
         Value::Null => String::new(),
         value => compact(value),
@@ -261,7 +266,7 @@ fn lines_of(ask: &Value, addressing: &str) -> Vec<String> {
         ("state", cell(&ask["state"])),
         ("of", of(ask)),
         ("reason", cell(&ask["reason"])),
-        ("asks", to.join(", ")),
+        ("asks", asked(ask)),
         ("claimed by", cell(&ask["claimedBy"])),
         ("claimed until", cell(&ask["claimedUntil"])),
         ("opened", cell(&ask["openedAt"])),

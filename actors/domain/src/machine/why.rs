@@ -13,6 +13,7 @@ use crate::effort::within;
 use crate::failure::AttemptError;
 use crate::ids::{ExecutionId, StepPath};
 use crate::machine::{Machine, Moment};
+use crate::note::CallStage;
 use crate::plan::{Step, WorkClass};
 use crate::principal::Principal;
 use crate::state::{Node, Phase, Wait};
@@ -64,6 +65,9 @@ pub enum Cause {
         /// Name of the tool that it calls, for a step that calls one.
         #[serde(default)]
         tool: Option<Arc<str>>,
+        /// What the call of the tool does.
+        #[serde(default)]
+        stage: CallStage,
     },
     /// Something that this process does not have registered.
     Missing { what: String },
@@ -212,7 +216,8 @@ impl Machine {
                 let timeout_ms = step.timeout_ms;
                 let until = timeout_ms.map(|ms| node.attempt_started_at.plus_ms(ms));
                 let tool = step.work.tool().map(Arc::clone);
-                return Some((Cause::Body { attempt, timeout_ms, tool }, until));
+                let stage = CallStage::of(node.noted.as_deref());
+                return Some((Cause::Body { attempt, timeout_ms, tool, stage }, until));
             }
         };
         Some((cause, None))

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use greenroom_domain::definition::{Body, Projection, RetryPolicy, SuspendRule};
-use greenroom_domain::machine::{AtDeadline, Awaited, Cause, ChildStatus};
+use greenroom_domain::machine::{AtDeadline, Awaited, Cause, ChildStatus, Command};
+use greenroom_domain::note::{CallStage, waiting_for_place};
 use serde_json::json;
 
 use crate::machine::build::{Adorned, all, body, child, map, run, sleep, workflow};
@@ -45,9 +46,14 @@ fn line(awaited: &Awaited) -> String {
             let error = &errors.last().expect("a failure comes before a retry").message;
             format!("pauses {failures}/{attempts_max} {error}")
         }
-        Cause::Body { attempt, tool, .. } => {
+        Cause::Body { attempt, tool, stage, .. } => {
             let tool = tool.as_ref().map_or_else(String::new, |tool| format!(" in {tool}"));
-            format!("works #{attempt}{tool}")
+            let stage = match stage {
+                CallStage::Works => "works",
+                CallStage::WaitsForPlace => "queues",
+                CallStage::Follows => "follows",
+            };
+            format!("{stage} #{attempt}{tool}")
         }
         Cause::Missing { what } => what.clone(),
         Cause::Interrupted { attempt } => format!("interrupted #{attempt}"),
@@ -81,6 +87,11 @@ fn a_running_body_names_the_tool_that_it_calls() {
     let tool = Body::Tool { tool: "own.stay".to_owned(), args: None };
     let mut world = World::of(vec![map("a", json!(1)), body("b", tool).within(500)]);
     assert_eq!(why(&world), ["b: works #1 in own.stay from 0 to 500"]);
+    for (memo, stage) in [(waiting_for_place(), "queues"), (json!({ "task": 1 }), "follows")] {
+        let memo = Arc::new(memo);
+        world.send(Command::NoteStep { path: Arc::from("b"), attempt: 1, memo });
+        assert_eq!(why(&world), [format!("b: {stage} #1 in own.stay from 0 to 500")]);
+    }
     world.finish("b", 2);
     assert_eq!(why(&world), [""; 0]);
 }

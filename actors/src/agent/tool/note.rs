@@ -4,16 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use actix::{Message, Recipient};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::domain::ids::StepPath;
 
 /// Maximum size of a note in bytes of JSON.
 pub(crate) const NOTE_BYTES_MAX: usize = 128 * 1024;
-
-/// Member of the note of a call that waits for its place.
-const WAITS_FOR_PLACE: &str = "greenroom/waitsForPlace";
 
 /// A note of a call of an agent.
 #[derive(Debug)]
@@ -56,17 +53,6 @@ impl fmt::Debug for NoteSender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("NoteSender").field(&self.recipient).finish()
     }
-}
-
-/// Returns the note of a call that waits for its place among the concurrent calls of its tool: nothing
-/// of it has happened yet.
-pub(super) fn waiting_for_place() -> Value {
-    json!({ WAITS_FOR_PLACE: true })
-}
-
-/// Returns true for that note.
-pub(super) fn waits_for_place(memo: &Value) -> bool {
-    memo.as_object().is_some_and(|memo| memo.len() == 1 && memo.contains_key(WAITS_FOR_PLACE))
 }
 
 impl NoteSender {

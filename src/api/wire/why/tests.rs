@@ -28,7 +28,7 @@ fn causes() -> Vec<Cause> {
         Cause::Child { child, workflow: "part".into(), asks },
         Cause::Sleep,
         Cause::Retry { failures: 1, attempts_max: 3, errors: Vec::new() },
-        Cause::Body { attempt: 2, timeout_ms: Some(5), tool: None },
+        Cause::Body { attempt: 2, timeout_ms: Some(5), tool: None, stage: CallStage::Works },
         Cause::Missing { what: "function f is not registered".into() },
         Cause::Interrupted { attempt: 2 },
         Cause::Turn,
@@ -102,9 +102,13 @@ fn a_suspended_step_is_shown_with_its_resume() {
 
 #[test]
 fn a_running_attempt_names_the_tool_that_it_calls() {
-    for (tool, message) in
-        [(None, "attempt 2 is running"), (Some("own.stay"), "attempt 2 calls the tool own.stay")]
-    {
+    let queued = "attempt 2 waits for a place among the concurrent calls of the tool own.stay";
+    for (tool, stage, message) in [
+        (None, CallStage::Works, "attempt 2 is running"),
+        (Some("own.stay"), CallStage::Works, "attempt 2 calls the tool own.stay"),
+        (Some("own.stay"), CallStage::WaitsForPlace, queued),
+        (Some("own.stay"), CallStage::Follows, "attempt 2 follows a task of the tool own.stay"),
+    ] {
         let mut expected = json!({
             "kind": "step", "stepId": "a", "path": "both/left/a", "message": message,
             "since": "2023-11-14T22:13:20.123Z", "until": "2023-11-14T22:13:20.200Z",
@@ -118,6 +122,6 @@ fn a_running_attempt_names_the_tool_that_it_calls() {
             expected["tool"] = tool.into();
         }
         let tool = tool.map(Arc::from);
-        assert_eq!(shown(Cause::Body { attempt: 2, timeout_ms: Some(5), tool }), expected);
+        assert_eq!(shown(Cause::Body { attempt: 2, timeout_ms: Some(5), tool, stage }), expected);
     }
 }
