@@ -16,7 +16,7 @@
 //! | `suspend`, `retry`, `timeout`, `on_error` | [`Step::suspend`], [`Step::retry`], [`Step::timeout`], [`Step::on_error`] |
 //! | `compensate`, `compensate_on_cancel` | [`Step::compensate`], [`Workflow::compensate_on_cancel`] |
 //! | `[tools.*]` | [`Tool`] |
-//! | `[mcp.*]` | [`McpServer`] |
+//! | `[mcp.*]` | [`McpServer`], [`OAuth`] |
 //! | `[[routes]]` | [`Route`] |
 //! | `[[faces.mcp]]` | [`McpFace`] |
 //! | `retention` | [`Workflow::retention`], [`Workflow::keep_forever`] |
@@ -68,7 +68,7 @@ pub use self::body::{Command, Http, command, http, map, run, tool};
 pub use self::closure::{Computation, Computed, Condition, PointInTime, Scope, Written};
 pub use self::compensation::Compensation;
 pub use self::face::McpFace;
-pub use self::mcp::McpServer;
+pub use self::mcp::{McpServer, OAuth};
 pub use self::policy::{Retry, Suspend};
 pub use self::route::{Route, RouteAnswer};
 pub use self::step::Step;

@@ -38,11 +38,15 @@ mod listen;
 #[cfg(feature = "mcp")]
 mod names;
 #[cfg(feature = "mcp")]
+mod oauth;
+#[cfg(feature = "mcp")]
 mod outbox;
 #[cfg(feature = "mcp")]
 mod peered;
 #[cfg(feature = "mcp")]
 mod progress;
+#[cfg(feature = "mcp")]
+mod reasons;
 #[cfg(feature = "mcp")]
 mod records;
 #[cfg(feature = "mcp")]

@@ -5,7 +5,7 @@ pub mod command;
 mod hosts;
 #[cfg(feature = "providers")]
 pub mod http;
-#[cfg(feature = "providers")]
+#[cfg(any(feature = "mcp", feature = "providers"))]
 pub mod outgoing;
 mod scope;
 pub mod secrets;

@@ -46,6 +46,7 @@ const EXCHANGE_PAUSE: Duration = Duration::from_secs(1);
 pub(super) fn hub(config: &Config) -> McpHub {
     let environment = McpEnvironment {
         secrets: SecretLookup::of_process(),
+        outgoing_hosts: config.limits.outgoing_hosts.as_slice().into(),
         memory_bytes_max: config.limits.command_memory_bytes_max,
     };
     McpHub::new(config.mcp.values().map(|server| server.server.clone()), &environment)

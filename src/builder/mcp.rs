@@ -71,6 +71,12 @@ impl McpServer {
         self.set_in("headers", name, value.into().into())
     }
 
+    /// Sends a token with each request, which this process gets with its credentials, in place of
+    /// a header `authorization`.
+    pub fn oauth(self, oauth: OAuth) -> Self {
+        self.set("oauth", Value::Table(oauth.0))
+    }
+
     /// Adds a variable to the environment of the program. `secret:NAME` in its value stands for an
     /// environment variable of this process.
     pub fn env(self, name: &str, value: impl Into<String>) -> Self {
@@ -206,6 +212,60 @@ impl McpServer {
             }
         }
         (made, problems)
+    }
+}
+
+/// Credentials of this process, for tokens of an MCP server over HTTP (OAuth 2.0).
+///
+/// ```
+/// use greenroom::builder::{McpServer, OAuth};
+///
+/// let oauth = OAuth::client_credentials("greenroom", "secret:ISSUES_CLIENT_SECRET")
+///     .scope("issues:read")
+///     .token_url("https://issuer.example/token");
+/// let issues = McpServer::url("https://mcp.example/issues").oauth(oauth);
+/// # drop(issues);
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct OAuth(Table);
+
+impl OAuth {
+    /// Names the client, and the environment variable that has its secret: `secret:NAME`.
+    pub fn client_credentials(id: impl Into<String>, secret: impl Into<String>) -> Self {
+        let id = ("client_id".to_owned(), Value::String(id.into()));
+        let secret = ("client_secret".to_owned(), Value::String(secret.into()));
+        Self(Table::from_iter([id, secret]))
+    }
+
+    fn set(mut self, key: &str, value: impl Into<String>) -> Self {
+        self.0.insert(key.to_owned(), Value::String(value.into()));
+        self
+    }
+
+    /// Sets the scope of the tokens, with spaces between its parts: what the server asks for without
+    /// this.
+    pub fn scope(self, scope: impl Into<String>) -> Self {
+        self.set("scope", scope)
+    }
+
+    /// Sets the address that gives tokens: the one that the metadata of the server leads to without this.
+    pub fn token_url(self, url: impl Into<String>) -> Self {
+        self.set("token_url", url)
+    }
+
+    /// Sends the secret in the body of the request for a token: in a header without this, unless the
+    /// metadata of the authorization server lists only the body.
+    pub fn secret_in_body(self) -> Self {
+        self.set("client_auth", "post")
+    }
+}
+
+/// Shows no address and no secret that was written in place of a name.
+impl fmt::Debug for OAuth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys: Vec<_> = self.0.keys().collect();
+        f.debug_struct("OAuth").field("keys", &keys).finish_non_exhaustive()
     }
 }
 

@@ -66,8 +66,8 @@ section! {
         command_memory_bytes_max: u64 = 512 * 1024 * 1024, Takes::Bytes(MEMORY_BYTES);
         /// Output of a program without `output_bytes_max`.
         command_output_bytes_max: u64 = 1024 * 1024, Takes::Bytes(OUTPUT_BYTES);
-        /// Non-public hosts that calls of steps and tools may reach even if data chose them: names,
-        /// addresses, or suffixes such as `*.corp`.
+        /// Non-public hosts that calls of steps and tools, and requests for tokens of MCP servers, may
+        /// reach even if data chose them: names, addresses, or suffixes such as `*.corp`.
         outgoing_hosts: Vec<OutgoingHost> = Vec::new(), Takes::OwnTexts("an array of hosts");
     }
     and {

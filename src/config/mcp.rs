@@ -1,5 +1,7 @@
 //! `[mcp.*]`: MCP servers whose tools are tools of agents and steps.
 
+mod oauth;
+
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,6 +63,8 @@ pub struct McpConfig {
     pub(crate) spot: Spot,
     /// Places of headers and variables, in their order.
     texts: Vec<Spot>,
+    /// The place of `oauth`.
+    oauth: Spot,
 }
 
 /// Returns the problem of a server's name.
@@ -76,6 +80,13 @@ pub(crate) fn read(name: &str, section: Section<'_>) -> Option<McpConfig> {
         section.place.refuse(problem);
     }
     let (transport, texts) = transport(&section).unzip();
+    let credentials = match &transport {
+        Some(McpTransport::Http { url, .. }) => section.get("oauth").map(|it| (it, Some(url))),
+        // it is misplaced
+        Some(McpTransport::Program { .. }) => None,
+        None => section.get("oauth").map(|entry| (entry, None)),
+    };
+    let credentials = credentials.map(|(entry, url)| oauth::read(&entry, &section, url));
     let tools = section.get("tools").map(|entry| globs(&entry));
     let approval = section.get("approval").map(|entry| approvals(&entry, &section));
     let retry = section.get("retry").map(|entry| globs(&entry));
@@ -88,6 +99,7 @@ pub(crate) fn read(name: &str, section: Section<'_>) -> Option<McpConfig> {
     let delay = delay.unwrap_or(Duration::from_secs(1));
     let server = McpServer {
         name: name.into(),
+        oauth: credentials.map_or(Some(None), |oauth| oauth.map(Some))?,
         tools: tools.unwrap_or_else(|| Some(Globs::default()))?,
         approval: approval.unwrap_or(Some(None))?,
         retry: retry.map_or(Some(None), |retry| retry.map(Some))?,
@@ -104,14 +116,13 @@ pub(crate) fn read(name: &str, section: Section<'_>) -> Option<McpConfig> {
         tools_max: section.integer("tools_max", TOOLS, 500),
         transport: transport?,
     };
-    let spot = section.place.spot();
+    let (spot, oauth) = (section.place.spot(), section.key_place("oauth").spot());
     warn_of_left_out(&server, &section);
     section.close();
-    Some(McpConfig { server, spot, texts: texts? })
+    Some(McpConfig { server, spot, texts: texts?, oauth })
 }
 
 fn transport(section: &Section<'_>) -> Option<(McpTransport, Vec<Spot>)> {
-    section.later(&["oauth"]);
     let (url, command) = (section.get("url"), section.get("command"));
     match (url, command) {
         (Some(url), None) => {
@@ -125,7 +136,9 @@ fn transport(section: &Section<'_>) -> Option<(McpTransport, Vec<Spot>)> {
             Some((McpTransport::Http { url: url.web_address()?, headers }, texts))
         }
         (None, Some(command)) => {
-            section.misplaced("headers", "belongs to a server with `url`");
+            for key in ["headers", "oauth"] {
+                section.misplaced(key, "belongs to a server with `url`");
+            }
             program(&command, section)
         }
         (url, command) => {
@@ -309,7 +322,8 @@ impl McpConfig {
 
     /// Returns the names of its secrets.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &str> {
-        self.server.transport.texts().flat_map(|(_, text)| text.secrets())
+        let texts = self.server.transport.texts().flat_map(|(_, text)| text.secrets());
+        texts.chain(self.server.oauth.iter().map(|oauth| &*oauth.client_secret))
     }
 
     /// Returns the environment variables that are missing or unusable.
@@ -330,7 +344,9 @@ impl McpConfig {
             };
             Some(spot.error(format!("the environment variable {name} {problem}")))
         };
-        secrets.filter_map(problem).collect()
+        let oauth = self.server.oauth.iter();
+        let oauth = oauth.filter_map(|it| oauth::secret_problem(it, &self.oauth, environment));
+        secrets.filter_map(problem).chain(oauth).collect()
     }
 }
 

@@ -33,6 +33,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::builder::OAuth;
     use crate::config::Config;
     use crate::tool::Approval;
 
@@ -77,6 +78,17 @@ mod tests {
                     .tools_max(5),
                 "url = \"https://a.example/mcp\"\nheaders = { authorization = \"Bearer secret:PATH\" }\n\
                  approval = [\"*\"]\non_input = { to = [\"role:staff\"], deadline = \"60s\" }\nconcurrency = 3\non_change = \"use\"\nmessage_bytes_max = 1048576\ntools_max = 5\n",
+            ),
+            (
+                McpServer::url("https://a.example/mcp").oauth(
+                    OAuth::client_credentials("id", "secret:PATH")
+                        .scope("a b")
+                        .token_url("https://b.example/token")
+                        .secret_in_body(),
+                ),
+                "url = \"https://a.example/mcp\"\noauth = { client_id = \"id\", client_secret = \
+                 \"secret:PATH\", scope = \"a b\", token_url = \"https://b.example/token\", \
+                 client_auth = \"post\" }\n",
             ),
         ];
         for (server, keys) in rows {

@@ -15,7 +15,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 /// Header by which a server recognizes a repeated request.
-#[cfg(any(feature = "cli", feature = "providers"))]
+#[cfg(any(feature = "cli", feature = "mcp", feature = "providers"))]
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 tokio::task_local! {
@@ -54,7 +54,7 @@ impl HttpClient {
 
     /// Sends a request. If a reused connection ends before the response begins, the request is sent
     /// again if its method is idempotent or it carries an `Idempotency-Key`.
-    #[cfg(any(feature = "cli", feature = "providers"))]
+    #[cfg(any(feature = "cli", feature = "mcp", feature = "providers"))]
     pub(crate) async fn send(&self, request: RequestBuilder) -> Result<Response, reqwest::Error> {
         let request = request.build()?;
         let again = is_repeatable(&request).then(|| request.try_clone()).flatten();
@@ -103,7 +103,7 @@ impl HttpClient {
     }
 }
 
-#[cfg(any(feature = "cli", feature = "providers"))]
+#[cfg(any(feature = "cli", feature = "mcp", feature = "providers"))]
 fn is_repeatable(request: &Request) -> bool {
     request.method().is_idempotent() || request.headers().contains_key(IDEMPOTENCY_KEY)
 }

@@ -6,6 +6,7 @@ mod away;
 mod changing;
 mod conformance;
 mod files;
+mod oauth;
 mod real;
 mod scripted;
 mod tasks;

@@ -12,11 +12,11 @@ use rmcp::model::{
 use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::{Map, Value};
 
-use super::connect::{status_of, was_not_sent, why_not_sent};
 use super::elicit::{DECLINED, Memo, Next, Question, Round, within};
 use super::legacy::was_unclear;
 use super::link::Link;
 use super::peered::Peered;
+use super::reasons::{status_of, was_not_sent, why_not_sent};
 use super::request::{self, Reply};
 use super::result::value_of;
 use super::tasks::Task;

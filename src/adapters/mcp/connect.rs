@@ -5,7 +5,6 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use greenroom_actors::domain::failure::shortened;
 use greenroom_actors::threads::{Pool, shared};
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{
@@ -19,24 +18,24 @@ use rmcp::service::{
 };
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
-use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, HttpStatusError, InsufficientScopeError,
-    StreamableHttpClientTransportConfig, StreamableHttpError,
-};
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{ClientHandler, Peer, RoleClient, ServiceError};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::Notify;
 
 use super::child::{Program, Start};
+use super::cleaning::Sent;
 use super::events::{SessionId, WatchedClient};
 use super::findings::Findings;
 use super::legacy::Asking;
 use super::lines::Lines;
 use super::names::{Admission, Listed};
+use super::oauth::{Of, Tokens, forms_of};
 use super::outbox::{Bounded, Outbox};
 use super::progress::Listeners;
 use super::settings::{McpServer, McpTransport};
-use crate::adapters::tools::secrets::{Known, SecretLookup};
+use crate::adapters::tools::OutgoingHost;
+use crate::adapters::tools::secrets::SecretLookup;
 
 /// Time limit of one connection over TCP.
 const TCP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -44,10 +43,10 @@ const TCP_TIMEOUT: Duration = Duration::from_secs(10);
 const PAGES_MAX: usize = 1000;
 /// Maximum number of threads that check lists; each server has one list at a time.
 const CHECKS_MAX: usize = 32;
+/// Extension of the protocol: tokens with credentials of this process.
+const CREDENTIALS_EXTENSION_ID: &str = "io.modelcontextprotocol/oauth-client-credentials";
 /// Requests over HTTP beside those of calls: reading the list, listening for changes, pings.
 const REQUESTS_BESIDE: usize = 4;
-/// Longest cause of a connection that cannot be made.
-const CAUSE_BYTES_MAX: usize = 200;
 
 /// A connection with the client's side of it.
 pub(super) type Service = RunningService<RoleClient, Client>;
@@ -65,8 +64,10 @@ pub(super) struct Client {
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
-        let tasks = (TASKS_EXTENSION_ID.to_owned(), Default::default());
-        capabilities.extensions = Some([tasks].into());
+        let credentials = self.server.oauth.is_some().then_some(CREDENTIALS_EXTENSION_ID);
+        let extensions = [TASKS_EXTENSION_ID].into_iter().chain(credentials);
+        let extensions = extensions.map(|id| (id.to_owned(), Default::default()));
+        capabilities.extensions = Some(extensions.collect());
         if self.server.on_input.is_some() {
             let (form, url) = Default::default();
             capabilities.elicitation =
@@ -105,6 +106,8 @@ impl ClientHandler for Client {
 #[derive(Debug, Clone)]
 pub struct McpEnvironment {
     pub secrets: SecretLookup,
+    /// Hosts that are not public, and that metadata of servers may name.
+    pub outgoing_hosts: Arc<[OutgoingHost]>,
     /// Default limit of each process of a program.
     pub memory_bytes_max: u64,
 }
@@ -143,8 +146,6 @@ pub(super) struct Opened {
     pub(super) transport: Transport,
     pub(super) program: Option<Program>,
     pub(super) findings: Findings,
-    /// Secrets that were sent.
-    pub(super) secrets: Arc<Known>,
 }
 
 /// Starts the program, or prepares the client, which takes down the id of its session. The error has no
@@ -153,13 +154,22 @@ pub(super) fn open(
     server: &McpServer,
     environment: &McpEnvironment,
     session: &SessionId,
+    sent: &Sent,
 ) -> Result<Opened, String> {
     session.set(None);
     let texts: Vec<_> =
         server.transport.texts().map(|(name, text)| (Arc::<str>::from(name), text)).collect();
     let resolved = environment.secrets.resolve(texts.iter().map(|(name, text)| (name, *text)))?;
-    let secrets = Arc::new(resolved.secrets);
-    let findings = Findings::about(&server.name, Arc::clone(&secrets));
+    let oauth = match &server.oauth {
+        Some(oauth) => Some((oauth, environment.secrets.secret(&oauth.client_secret)?)),
+        None => None,
+    };
+    let further = oauth
+        .iter()
+        .flat_map(|(oauth, secret)| [secret.clone()].into_iter().chain(forms_of(oauth, secret)));
+    let secrets = Arc::new(resolved.secrets.and(further));
+    sent.configure(Arc::clone(&secrets));
+    let findings = Findings::about(&server.name, sent.clone());
     let (transport, program) = match &server.transport {
         McpTransport::Http { url, .. } => {
             let client = crate::http_client::builder()
@@ -172,8 +182,14 @@ pub(super) fn open(
                 .max_concurrent_requests(server.concurrency.saturating_add(REQUESTS_BESIDE))
                 .max_sse_event_size(server.message_bytes_max)
                 .max_json_response_size(server.message_bytes_max);
+            let tokens = oauth.map(|(oauth, secret)| {
+                let connect_timeout = server.connect_timeout;
+                let (name, hosts) = (&server.name, &environment.outgoing_hosts);
+                Tokens::new(Of { name, url, oauth, secret, hosts, connect_timeout }, sent.clone())
+            });
             let max = server.message_bytes_max;
             let client = WatchedClient::of(client, findings.clone(), session.clone(), max);
+            let client = client.with_tokens(tokens.transpose()?);
             (Transport::Http(StreamableHttpClientTransport::with_client(client, config)), None)
         }
         McpTransport::Program { argv, cwd, memory_bytes_max, .. } => {
@@ -189,7 +205,7 @@ pub(super) fn open(
             (Transport::Program(stdin, lines), Some(program))
         }
     };
-    Ok(Opened { transport, program, findings, secrets })
+    Ok(Opened { transport, program, findings })
 }
 
 fn headers(texts: &[(Arc<str>, String)]) -> Result<HashMap<HeaderName, HeaderValue>, String> {
@@ -293,144 +309,4 @@ async fn checked(
 pub(super) fn start_checks() -> io::Result<&'static Pool> {
     static CHECKS: OnceLock<Pool> = OnceLock::new();
     shared(&CHECKS, "mcp-lists", CHECKS_MAX)
-}
-
-/// Explains why the tools of a server are not known: in words of the server, too.
-pub(super) fn why_not_listed(error: &ServiceError) -> String {
-    match error {
-        ServiceError::McpError(error) => {
-            format!("its tools cannot be listed: {}", error.message)
-        }
-        ServiceError::UnexpectedResponse => "its list of tools is none of the protocol; one tool \
-            without a name or a schema of its arguments spoils the whole list"
-            .to_owned(),
-        error => format!("its tools cannot be listed: {}", why_not_sent(error)),
-    }
-}
-
-/// Returns true for servers that answer the first request of newer versions, which they do not know,
-/// as if they did.
-pub(super) fn is_of_older(error: &ClientInitializeError, era: Era) -> bool {
-    era == Era::Newest && matches!(error, ClientInitializeError::ExpectedInitResult(_))
-}
-
-/// Explains why a conversation did not begin: in words of the server, too.
-pub(super) fn why_not_begun(error: &ClientInitializeError) -> String {
-    match error {
-        ClientInitializeError::TransportError { error, .. } => why_not_sent(error.error.as_ref()),
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => why_not_begun(fallback),
-        ClientInitializeError::ConnectionClosed(_) => "it closed the connection".to_owned(),
-        ClientInitializeError::JsonRpcError(error) => {
-            format!("it refused the connection: {}", error.message)
-        }
-        ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
-            let versions: Vec<_> = server_supported.iter().map(ToString::to_string).collect();
-            format!("it speaks other versions: {}", versions.join(", "))
-        }
-        _ => "its answers are none of the protocol".to_owned(),
-    }
-}
-
-/// Explains why a request was not answered: in words of the server, too. The text has no address, which
-/// may be confidential.
-pub(super) fn why_not_sent(error: &(dyn std::error::Error + 'static)) -> String {
-    match status_of(error) {
-        Some(401) => return "it asks for authorization (status 401)".to_owned(),
-        Some(403) => return "it refuses the authorization (status 403)".to_owned(),
-        Some(status) => return format!("it answered with status {status}"),
-        None => {}
-    }
-    match causes(error).find_map(of_client) {
-        Some(error) if error.is_connect() => {
-            let cause = causes(error).last().unwrap_or(error).to_string();
-            format!("it cannot be reached: {}", shortened(&cause, CAUSE_BYTES_MAX))
-        }
-        Some(error) if error.is_timeout() => "it did not answer in time".to_owned(),
-        Some(_) => "the connection broke".to_owned(),
-        None => error.to_string(),
-    }
-}
-
-/// Returns the status of an answer that is a failure.
-pub(super) fn status_of(error: &(dyn std::error::Error + 'static)) -> Option<u16> {
-    causes(error).find_map(|cause| {
-        if cause.is::<AuthRequiredError>() {
-            return Some(401);
-        }
-        if cause.is::<InsufficientScopeError>() {
-            return Some(403);
-        }
-        let said = cause.downcast_ref::<HttpStatusError>().map(|error| error.status);
-        let said = said.or_else(|| status_in(cause.downcast_ref()?));
-        said.or_else(|| of_client(cause)?.status().map(|status| status.as_u16()))
-    })
-}
-
-/// Returns the status in an error of the transport, which does not name it as its source: most are
-/// in a text that begins with `HTTP 409 Conflict`.
-fn status_in(error: &StreamableHttpError<reqwest::Error>) -> Option<u16> {
-    match error {
-        StreamableHttpError::HttpStatus(error) => Some(error.status),
-        StreamableHttpError::UnexpectedServerResponse(text) => {
-            text.strip_prefix("HTTP ")?.get(..3)?.parse().ok()
-        }
-        _ => None,
-    }
-}
-
-/// Returns true if the request has certainly not reached the server.
-pub(super) fn was_not_sent(error: &(dyn std::error::Error + 'static)) -> bool {
-    let is_refused = |cause: &(dyn std::error::Error + 'static)| {
-        of_client(cause).is_some_and(reqwest::Error::is_connect)
-    };
-    causes(error).any(is_refused)
-}
-
-/// Returns the error of the HTTP client, which its wrapper does not name as its source.
-fn of_client<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e reqwest::Error> {
-    match cause.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-        Some(StreamableHttpError::Client(error)) => Some(error),
-        _ => cause.downcast_ref::<reqwest::Error>(),
-    }
-}
-
-fn causes<'e>(
-    error: &'e (dyn std::error::Error + 'static),
-) -> impl Iterator<Item = &'e (dyn std::error::Error + 'static)> {
-    std::iter::successors(Some(error), |error| error.source())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn statuses_are_found_wherever_the_transport_has_them() {
-        type Error = StreamableHttpError<reqwest::Error>;
-        for (error, status, why) in [
-            (
-                Error::HttpStatus(HttpStatusError::new(429, None)),
-                Some(429),
-                "it answered with status 429",
-            ),
-            (
-                Error::UnexpectedServerResponse("HTTP 409 Conflict: taken".into()),
-                Some(409),
-                "it answered with status 409",
-            ),
-            (
-                Error::UnexpectedServerResponse("expect text".into()),
-                None,
-                "unexpected server response: expect text",
-            ),
-            (
-                Error::UnexpectedServerResponse("HTTP".into()),
-                None,
-                "unexpected server response: HTTP",
-            ),
-        ] {
-            assert_eq!(status_of(&error), status, "{error}");
-            assert_eq!(why_not_sent(&error), why);
-        }
-    }
 }

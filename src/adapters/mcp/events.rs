@@ -18,6 +18,8 @@ use tokio::time::sleep;
 
 use super::answers::in_place_of;
 use super::findings::{Findings, Shape};
+use super::oauth::{Refusal, Token, Tokens};
+use super::reasons::{challenge_of, refused};
 
 /// Shortest pause before a stream of events is opened again, whatever the server says.
 const RETRY_MIN: Duration = Duration::from_secs(1);
@@ -45,6 +47,8 @@ pub(super) struct WatchedClient {
     findings: Findings,
     session: SessionId,
     limits: StreamableHttpResponseLimits,
+    /// Tokens that requests have.
+    tokens: Option<Tokens>,
 }
 
 impl WatchedClient {
@@ -58,7 +62,44 @@ impl WatchedClient {
         let mut limits = StreamableHttpResponseLimits::default();
         limits.max_sse_event_size = message_bytes_max;
         limits.max_json_response_size = message_bytes_max;
-        Self { client, findings, session, limits }
+        Self { client, findings, session, limits, tokens: None }
+    }
+
+    /// Adds tokens to all requests.
+    pub(super) fn with_tokens(self, tokens: Option<Tokens>) -> Self {
+        Self { tokens, ..self }
+    }
+
+    /// Sends a request with a token, if there are any. One that is refused for its token is sent again
+    /// with another one: once because the token has ended, and once because its scope is too narrow.
+    async fn authorized<T, F>(&self, send: impl Fn(Option<String>) -> F) -> HttpResult<T>
+    where
+        F: Future<Output = HttpResult<T>>,
+    {
+        let Some(tokens) = &self.tokens else { return send(None).await };
+        let text = |token: &Option<Arc<Token>>| token.as_ref().map(|token| token.text.clone());
+        let mut token = tokens.current().await.map_err(refused)?;
+        let (mut may_renew, mut may_widen) = (true, true);
+        loop {
+            let error = match send(text(&token)).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let used = token.as_ref();
+            token = match challenge_of(&error) {
+                Some((401, header)) if std::mem::take(&mut may_renew) => {
+                    Some(tokens.renewed(used, header).await.map_err(refused)?)
+                }
+                Some((403, header)) if std::mem::take(&mut may_widen) => {
+                    match tokens.widened(used, header).await.map_err(refused)? {
+                        Some(wider) => Some(wider),
+                        None => return Err(error),
+                    }
+                }
+                Some((401, _)) => return Err(refused(Refusal::of_new_token())),
+                _ => return Err(error),
+            };
+        }
     }
 
     /// Ends a stream at the first message that is a fault.
@@ -139,17 +180,17 @@ impl StreamableHttpClient for WatchedClient {
         limits: StreamableHttpResponseLimits,
     ) -> HttpResult<StreamableHttpPostResponse> {
         self.session.set(session_id.clone());
-        let answer = self
-            .client
-            .post_message_with_response_limits(
-                uri,
-                message,
-                session_id,
-                auth_header,
-                custom_headers,
+        let send = |token: Option<String>| {
+            self.client.post_message_with_response_limits(
+                Arc::clone(&uri),
+                message.clone(),
+                session_id.clone(),
+                token.or_else(|| auth_header.clone()),
+                custom_headers.clone(),
                 limits,
             )
-            .await?;
+        };
+        let answer = self.authorized(send).await?;
         Ok(match answer {
             StreamableHttpPostResponse::Sse(events, session) => {
                 StreamableHttpPostResponse::Sse(self.watched(events), session)
@@ -165,7 +206,15 @@ impl StreamableHttpClient for WatchedClient {
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> HttpResult<()> {
-        self.client.delete_session(uri, session_id, auth_header, custom_headers).await
+        let send = |token: Option<String>| {
+            self.client.delete_session(
+                Arc::clone(&uri),
+                Arc::clone(&session_id),
+                token.or_else(|| auth_header.clone()),
+                custom_headers.clone(),
+            )
+        };
+        self.authorized(send).await
     }
 
     async fn get_stream(
@@ -197,17 +246,17 @@ impl StreamableHttpClient for WatchedClient {
         custom_headers: HashMap<HeaderName, HeaderValue>,
         event_bytes_max: usize,
     ) -> HttpResult<BoxedSseResponse> {
-        let events = self
-            .client
-            .get_stream_with_max_sse_event_size(
-                uri,
-                session_id,
-                last_event_id,
-                auth_header,
-                custom_headers,
+        let send = |token: Option<String>| {
+            self.client.get_stream_with_max_sse_event_size(
+                Arc::clone(&uri),
+                session_id.clone(),
+                last_event_id.clone(),
+                token.or_else(|| auth_header.clone()),
+                custom_headers.clone(),
                 event_bytes_max,
             )
-            .await?;
+        };
+        let events = self.authorized(send).await?;
         Ok(self.watched(events).then(late).boxed())
     }
 }

@@ -7,6 +7,7 @@ use greenroom_actors::domain::failure::shortened;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::cleaning::Sent;
 use crate::adapters::tools::secrets::Known;
 
 /// Lines without JSON after which a program that has printed nothing else is given up.
@@ -31,7 +32,7 @@ pub(super) struct Findings {
     /// Name of the server.
     server: Arc<str>,
     /// Secrets that are removed from what is shown.
-    secrets: Arc<Known>,
+    secrets: Sent,
     /// Fires with the first fault.
     faulted: CancellationToken,
 }
@@ -61,7 +62,7 @@ struct Window {
 
 impl Findings {
     /// Creates findings about a server whose texts have none of these secrets.
-    pub(super) fn about(server: &Arc<str>, secrets: Arc<Known>) -> Self {
+    pub(super) fn about(server: &Arc<str>, secrets: Sent) -> Self {
         Self { server: Arc::clone(server), secrets, ..Self::default() }
     }
 
@@ -115,7 +116,7 @@ impl Findings {
             window.unreadable
         });
         if count == 1 {
-            let why = self.secrets.removed_from(why.to_owned());
+            let why = self.secrets.known().removed_from(why.to_owned());
             let why = shortened(&why, SHOWN_BYTES_MAX);
             log::warn!("MCP server {}: it sent a message that cannot be read: {why}", self.server);
         }
@@ -129,7 +130,7 @@ impl Findings {
                 found.foreign.push(first);
             }
             if !found.has_spoken && found.foreign_lines > FOREIGN_LINES_MAX {
-                return Err(found.foreign(&self.secrets));
+                return Err(found.foreign(&self.secrets.known()));
             }
             let window = found.window();
             window.requests += 1;
@@ -152,7 +153,7 @@ impl Findings {
         self.with(|found| match &found.fault {
             Some(fault) => fault.clone(),
             None if found.has_spoken || found.foreign_lines == 0 => why,
-            None => format!("{why}; {}", found.foreign(&self.secrets)),
+            None => format!("{why}; {}", found.foreign(&self.secrets.known())),
         })
     }
 }
@@ -274,7 +275,7 @@ mod tests {
             (format!("{}k3y-of-it", "x".repeat(195)), "x".repeat(195)),
             (format!("{}\u{e4}", "x".repeat(199)), "x".repeat(199)),
         ] {
-            let findings = Findings::about(&"s".into(), Arc::new(Known::of(["k3y-of-it"])));
+            let findings = Findings::about(&"s".into(), Sent::of(["k3y-of-it"]));
             let mut bytes = text.bytes();
             findings.foreign_line(bytes.next().unwrap()).unwrap();
             bytes.for_each(|byte| findings.foreign_byte(byte));

@@ -7,10 +7,11 @@ use std::time::Duration;
 use rmcp::{Peer, RoleClient, ServiceError};
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
-use super::connect::{list, why_not_listed};
+use super::connect::list;
 use super::link::{Ending, Link, State};
 use super::listen::listen;
 use super::names::{Admission, Listed};
+use super::reasons::{refusal_of, why_not_listed};
 use super::settings::McpTransport;
 use crate::mcp_servers::{ChangedTool, Unmatched};
 
@@ -72,7 +73,12 @@ impl Link {
                     let why = self.said(&why_not_listed(&error));
                     log::warn!("MCP server {}: {why}", self.name());
                 }
-                Ok(Err(_)) => return Ending::Lost("it does not answer".to_owned()),
+                Ok(Err(error)) => {
+                    return Ending::Lost(match refusal_of(&error) {
+                        Some(refusal) => refusal.to_string(),
+                        None => "it does not answer".to_owned(),
+                    });
+                }
                 // one that makes calls may not list its tools meanwhile
                 Err(_) if self.running() > 0 => {
                     log::warn!("MCP server {}: it did not list its tools in time", self.name());
@@ -97,7 +103,7 @@ impl Link {
         peer: &Peer<RoleClient>,
     ) -> Result<(Listed, Option<Duration>), ServiceError> {
         let before = Arc::clone(&*self.newest.lock().await);
-        list(peer, Admission::of(&self.server, self.secrets(), before)).await
+        list(peer, Admission::of(&self.server, self.sent.clone(), before)).await
     }
 
     /// Takes over a list. Returns whether it is another one, and the time for which it is fresh.

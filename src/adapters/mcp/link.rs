@@ -12,12 +12,14 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::child::Program;
-use super::connect::{Client, Era, McpEnvironment, Opened, is_of_older, open, why_not_begun};
+use super::cleaning::Sent;
+use super::connect::{Client, Era, McpEnvironment, Opened, open};
 use super::counts::Counts;
 use super::events::SessionId;
 use super::legacy::Asking;
 use super::names::Listed;
 use super::progress::Listeners;
+use super::reasons::{is_of_older, why_not_begun};
 use super::records::Records;
 use super::settings::McpServer;
 use crate::adapters::tools::secrets::Known;
@@ -68,7 +70,7 @@ pub(super) struct Link {
     /// Definitions that are accepted.
     pub(super) records: Records,
     /// Secrets that were sent to the server.
-    secrets: RwLock<Arc<Known>>,
+    pub(super) sent: Sent,
     /// Limit of calls at once, which all tools share.
     pub(super) permits: Arc<Semaphore>,
     /// Questions of the server during calls.
@@ -106,7 +108,7 @@ impl Link {
             newest: Mutex::default(),
             listed: RwLock::default(),
             records,
-            secrets: RwLock::default(),
+            sent: Sent::default(),
             restart: Notify::new(),
             changed: Arc::default(),
             doubted: Arc::default(),
@@ -152,7 +154,7 @@ impl Link {
 
     /// Returns the secrets that were sent to the server.
     pub(super) fn secrets(&self) -> Arc<Known> {
-        Arc::clone(&self.secrets.read().unwrap_or_else(PoisonError::into_inner))
+        self.sent.known()
     }
 
     pub(super) fn has_secrets(&self) -> bool {
@@ -228,12 +230,11 @@ impl Link {
 
     /// Connects, and stays connected until the connection ends or has to.
     async fn session(&self, era: Era, stop: &CancellationToken) -> Ending {
-        let opened = match open(&self.server, &self.environment, &self.session_id) {
+        let opened = match open(&self.server, &self.environment, &self.session_id, &self.sent) {
             Ok(opened) => opened,
             Err(why) => return Ending::NotOpened(why),
         };
-        let Opened { transport, program, findings, secrets } = opened;
-        *self.secrets.write().unwrap_or_else(PoisonError::into_inner) = secrets;
+        let Opened { transport, program, findings } = opened;
         self.progress.forget();
         let client = Client {
             changed: Arc::clone(&self.changed),

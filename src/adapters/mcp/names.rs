@@ -10,6 +10,7 @@ use rmcp::model::Tool;
 use serde_json::{Value, json};
 
 use super::changes::{Change, Prints};
+use super::cleaning::Sent;
 use super::cleaning::clean_value;
 use super::settings::{LEFT_OUT_BY_CHOICE, McpServer};
 use crate::adapters::tools::secrets::Known;
@@ -81,7 +82,7 @@ pub(super) struct Listed {
 pub(super) struct Admission {
     server: Arc<McpServer>,
     /// Secrets that are removed from its texts.
-    secrets: Arc<Known>,
+    secrets: Sent,
     /// The list before, whose compiled schemas are used again.
     before: Arc<Listed>,
     listed: Listed,
@@ -94,7 +95,7 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    pub(super) fn of(server: &Arc<McpServer>, secrets: Arc<Known>, before: Arc<Listed>) -> Self {
+    pub(super) fn of(server: &Arc<McpServer>, secrets: Sent, before: Arc<Listed>) -> Self {
         Self {
             server: Arc::clone(server),
             secrets,
@@ -122,6 +123,7 @@ impl Admission {
     fn decide(&mut self, tool: Tool) {
         let Self { server, secrets, before, listed, seen, bytes, .. } = self;
         let name = tool.name.to_string();
+        let secrets = &secrets.known();
         let shown = secrets.removed_from(name.clone());
         let refused = (shown != name).then(|| "its name has a secret of the connection".to_owned());
         let refused = refused.or_else(|| name_problem(server, &name)).or_else(|| {
@@ -262,7 +264,7 @@ pub(super) mod tests {
 
     fn admitted(server: &McpServer, tools: Vec<Tool>, is_cut: bool) -> Listed {
         let mut admission =
-            Admission::of(&Arc::new(server.clone()), Arc::default(), Arc::default());
+            Admission::of(&Arc::new(server.clone()), Sent::default(), Arc::default());
         assert!(admission.take(tools, || true));
         admission.finish(is_cut)
     }
@@ -375,7 +377,7 @@ pub(super) mod tests {
 
     #[test]
     fn lists_have_no_secrets() {
-        let secrets = Arc::new(Known::of(["k3y-of-it"]));
+        let secrets = Sent::of(["k3y-of-it"]);
         let mut admission = Admission::of(&Arc::new(server("s")), secrets, Arc::default());
         let schema = json!({ "properties": { "k3y-of-it": { "default": "k3y-of-it" } } });
         let mut described = tool("a", &schema);
@@ -399,7 +401,7 @@ pub(super) mod tests {
     fn schemas_that_stay_are_compiled_once() {
         let server = Arc::new(server("s"));
         let list = |before: &Arc<Listed>, tools: Vec<Tool>| {
-            let mut admission = Admission::of(&server, Arc::default(), Arc::clone(before));
+            let mut admission = Admission::of(&server, Sent::default(), Arc::clone(before));
             assert!(admission.take(tools, || true));
             Arc::new(admission.finish(false))
         };
@@ -417,7 +419,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_list_that_is_no_longer_wanted_is_not_checked_on() {
-        let mut admission = Admission::of(&Arc::new(server("s")), Arc::default(), Arc::default());
+        let mut admission = Admission::of(&Arc::new(server("s")), Sent::default(), Arc::default());
         let tools = vec![tool("a", &json!({})), tool("b", &json!({}))];
         let looks = std::cell::Cell::new(0);
         assert!(!admission.take(tools, || looks.replace(looks.get() + 1) == 0));

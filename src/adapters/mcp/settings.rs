@@ -18,6 +18,8 @@ pub struct McpServer {
     /// Begin of the names of its tools, before a dot.
     pub name: Arc<str>,
     pub transport: McpTransport,
+    /// Tokens for a server over HTTP, in place of an `authorization` header.
+    pub oauth: Option<OAuth>,
     /// Tools that are used.
     pub tools: Globs,
     /// Tools whose calls by agents need an approval.
@@ -93,6 +95,50 @@ impl Default for OnInput {
     }
 }
 
+/// Tokens that this process gets with its credentials (OAuth 2.0, `client_credentials`).
+#[derive(Clone, PartialEq, Eq)]
+pub struct OAuth {
+    pub client_id: String,
+    /// Environment variable that has the secret.
+    pub client_secret: Arc<str>,
+    /// Scope of the tokens; `None`: what the server asks for.
+    pub scope: Option<String>,
+    /// Address that gives tokens; `None`: the one that the metadata of the server leads to.
+    pub token_url: Option<Url>,
+    /// Part of the request that has the secret; `None`: as the metadata of the authorization server says, else
+    /// [`SecretIn::Header`].
+    pub secret_in: Option<SecretIn>,
+}
+
+/// Part of a request for a token that has the secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecretIn {
+    /// `client_secret_basic`.
+    Header,
+    /// `client_secret_post`.
+    Body,
+}
+
+/// Returns true if a text can be one of the scopes of a token, between two spaces.
+pub(crate) fn is_scope(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
+    !text.is_empty() && text.bytes().all(fits)
+}
+
+/// Shows no address, which may be confidential.
+impl fmt::Debug for OAuth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { client_id, client_secret, scope, token_url, secret_in } = self;
+        f.debug_struct("OAuth")
+            .field("client_id", client_id)
+            .field("client_secret", client_secret)
+            .field("scope", scope)
+            .field("has_token_url", &token_url.is_some())
+            .field("secret_in", secret_in)
+            .finish()
+    }
+}
+
 /// Connection to a server.
 #[derive(Clone)]
 pub enum McpTransport {
@@ -147,6 +193,7 @@ pub(super) mod tests {
                 cwd: None,
                 memory_bytes_max: None,
             },
+            oauth: None,
             tools: Globs::default(),
             approval: None,
             retry: None,

@@ -102,6 +102,11 @@ impl Known {
 
 #[cfg(feature = "mcp")]
 impl Known {
+    /// Returns these secrets and further ones.
+    pub(in crate::adapters) fn and(&self, more: impl IntoIterator<Item = String>) -> Self {
+        Self(self.0.iter().cloned().chain(more).collect())
+    }
+
     #[cfg(test)]
     pub(in crate::adapters) fn of<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
         Self(secrets.into_iter().map(str::to_owned).collect())

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use url::Url;
+
 use super::problems_of;
-use crate::adapters::mcp::settings::{McpTransport, OnChange, OnInput};
+use crate::adapters::mcp::settings::{McpTransport, OnChange, OnInput, SecretIn};
 use crate::config::Config;
 
 const AGENT: &str = "[models.m]\nprovider = \"mock\"\n";
@@ -93,6 +95,78 @@ fn a_server_over_http_has_headers() {
     assert!(!format!("{server:?}").contains("a.example"));
 }
 
+/// A server with credentials, and these further keys of them.
+fn with_oauth(url: &str, keys: &str) -> String {
+    format!("[mcp.s]\nurl = \"{url}\"\noauth = {{ client_id = \"id\", {keys} }}\n")
+}
+
+#[test]
+fn a_server_over_http_may_want_tokens() {
+    let text = with_oauth(
+        "https://a.example/mcp",
+        "client_secret = \"secret:PATH\", scope = \"a:b c\", client_auth = \"post\", \
+         token_url = \"https://b.example/token\"",
+    );
+    let config = Config::parse(&text, "c.toml").unwrap();
+    let server = &config.mcp["s"];
+    let oauth = server.server.oauth.clone().unwrap();
+    assert_eq!((oauth.client_id.as_str(), &*oauth.client_secret), ("id", "PATH"));
+    assert_eq!((oauth.scope.as_deref(), oauth.secret_in), (Some("a:b c"), Some(SecretIn::Body)));
+    assert_eq!(oauth.token_url.as_ref().map(Url::as_str), Some("https://b.example/token"));
+    assert_eq!(server.secrets().collect::<Vec<_>>(), ["PATH"]);
+    assert!(!format!("{server:?}").contains(".example"));
+    for (value, problem) in [
+        (Some("a"), None),
+        (None, Some("is not set")),
+        (Some(""), Some("is empty")),
+        (Some("a\n"), Some("contains a line break or another control character")),
+    ] {
+        let found = config.check_secrets(|_| value.map(str::to_owned));
+        let found: Vec<_> = found.iter().map(ToString::to_string).collect();
+        let place = "c.toml:3:1: mcp.s.oauth: the environment variable PATH";
+        let expected: Vec<_> = problem.map(|it| format!("{place} {it}")).into_iter().collect();
+        assert_eq!(found, expected);
+    }
+    let plain = with_oauth("http://127.0.0.1/mcp", "client_secret = \"secret:PATH\"");
+    let oauth = Config::parse(&plain, "c.toml").unwrap().mcp["s"].server.oauth.clone().unwrap();
+    assert_eq!((oauth.scope, oauth.token_url, oauth.secret_in), (None, None, None));
+}
+
+#[test]
+fn mistakes_in_credentials() {
+    let url = "https://a.example/mcp";
+    let secret = "client_secret = \"secret:PATH\"";
+    let with = |keys: &str| with_oauth(url, &format!("{secret}, {keys}"));
+    let scope = |bytes: usize| with(&format!("scope = \"{}\"", "x".repeat(bytes)));
+    assert_eq!(problems_of(&scope(2048)), [""; 0]);
+    let program =
+        format!("[mcp.s]\ncommand = [\"a\"]\noauth = {{ client_id = \"id\", {secret} }}\n");
+    let header = format!("{}headers = {{ Authorization = \"Bearer secret:PATH\" }}\n", with(""));
+    for (text, expected) in [
+        (format!("{URL}oauth = \"id\"\n"), "mcp.s.oauth: must be a"),
+        (with_oauth(url, ""), "mcp.s.oauth: key `client_secret` is missing"),
+        (format!("{URL}oauth = {{ {secret} }}\n"), "mcp.s.oauth: key `client_id` is missing"),
+        (
+            with_oauth(url, "client_secret = \"s3cret\""),
+            "3:45: mcp.s.oauth.client_secret: must name an environment variable",
+        ),
+        (with("scope = \"a  b\""), "mcp.s.oauth.scope: must be scopes with a space"),
+        (scope(2049), "mcp.s.oauth.scope: must be scopes with a space"),
+        (with("token_url = \"http://b.example/\""), "must begin with https://, as the secret"),
+        (with("token_url = \"https://b.example/#a\""), "must end before #"),
+        (with("client_auth = \"basics\""), "did you mean basic?"),
+        (with("token_uri = \"https://b.example/\""), "did you mean token_url?"),
+        (program, "mcp.s.oauth: belongs to a server with `url`"),
+        (header, "c.toml:4:29: mcp.s.headers.Authorization: cannot be combined with `oauth`"),
+        (with_oauth("http://a.example/mcp", secret), "warning: mcp.s.url: sends tokens over plain"),
+    ] {
+        let problems = problems_of(&text);
+        assert_eq!(problems.len(), 1, "{text}: {problems:?}");
+        assert!(problems[0].contains(expected), "{text}: {problems:?}");
+        assert!(!problems[0].contains("s3cret"), "{problems:?}");
+    }
+}
+
 #[test]
 fn mistakes_in_servers() {
     let long = format!("[mcp.{}]\ncommand = [\"true\"]\n", "x".repeat(33));
@@ -137,7 +211,6 @@ fn mistakes_in_servers() {
         (&format!("{URL}concurrency = 0\n"), "must be from 1 to 1000000".to_owned()),
         (&format!("{URL}message_bytes_max = 1023\n"), "must be from 1024 to".to_owned()),
         (&format!("{URL}tools_max = 10001\n"), "must be from 1 to 10000".to_owned()),
-        (&format!("{URL}oauth = {{}}\n"), "not supported by this version".to_owned()),
         (&format!("{URL}on_change = \"asks\"\n"), "did you mean ask?".to_owned()),
         (&format!("{URL}tools_seen_max = 0\n"), "must be from 1 to 100000".to_owned()),
         (&format!("{URL}on_input = \"ask\"\n"), "mcp.s.on_input".to_owned()),

@@ -5,20 +5,28 @@ use serde_json::{Map, Value, json};
 use support::server::{Home, Server};
 
 use super::asking::{answer, open_ask};
-use super::{call, ready};
+use super::{call, ready, status_when};
 use crate::mcp_face::conformance;
 use crate::program::Programs as _;
 
 /// Environment variable: this binary, for the shell of the suite, which then drives the program.
 const DRIVER: &str = "GREENROOM_TEST_MCP_CLIENT";
+/// Environment variable: what a scenario says to the driver.
+const CONTEXT: &str = "MCP_CONFORMANCE_CONTEXT";
+/// Scenario that belongs to no version of the protocol.
+const EXTENSION: &str = "auth/client-credentials-basic";
+/// Environment variable of the program: the secret of its client.
+const SECRET: &str = "TEST_CLIENT_SECRET";
 
 /// Runs a scenario at a version of the protocol. What is expected to fail is named with its reason in
 /// a file beside the suite.
 fn conforms(version: &str, scenario: &str) {
     let Some(mut suite) = conformance::suite() else { return };
     let driver = format!("\"${DRIVER}\" drive_as_mcp_client --exact --nocapture --test-threads=1");
+    let forced = (scenario == EXTENSION).then_some("--force");
     let run = suite
         .args(["client", "--scenario", scenario, "--spec-version", version])
+        .args(forced)
         .args(["--command", &driver, "--expected-failures"])
         .arg(conformance::expected(version))
         .env(DRIVER, std::env::current_exe().unwrap())
@@ -42,6 +50,9 @@ pub(crate) fn drive_if_asked() {
 }
 
 fn drive(scenario: &str, url: &str) {
+    if let Some(scenario) = scenario.strip_prefix("auth/") {
+        return authorize(scenario, url);
+    }
     let client = Client::start(url);
     let none = json!({});
     match scenario {
@@ -75,6 +86,31 @@ fn drive(scenario: &str, url: &str) {
         }
         // the connection and its list are all of it
         _ => {}
+    }
+}
+
+/// Connects with the credentials of a scenario. Its servers are on this machine, where metadata leads
+/// only if that is configured.
+fn authorize(scenario: &str, url: &str) {
+    let context = std::env::var(CONTEXT).ok().and_then(|it| serde_json::from_str(&it).ok());
+    let context: Value = context.unwrap_or_default();
+    let id = context["client_id"].as_str().unwrap_or("none");
+    let home = Home::new(&format!(
+        "[limits]\noutgoing_hosts = [\"localhost\", \"127.0.0.1\", \"::1\"]\n\
+         [mcp.remote]\nurl = \"{url}\"\n\
+         oauth = {{ client_id = \"{id}\", client_secret = \"secret:{SECRET}\" }}\n\
+         restart = {{ delay = \"1m\", max_delay = \"1m\" }}\n",
+    ));
+    let mut command = home.greenroom(&[]);
+    command.env(SECRET, context["client_secret"].as_str().unwrap_or("none"));
+    let server = Server::start(command);
+    match scenario {
+        "client-credentials-basic" => _ = ready(&server, "remote"),
+        _ => {
+            let status = status_when(&server, "remote", |status| status["state"] == "failed");
+            let reason = status["reason"].as_str().unwrap();
+            assert!(reason.contains("another one"), "{reason}");
+        }
     }
 }
 
@@ -112,7 +148,7 @@ impl Client {
     /// Makes the calls that the suite describes, without what is null in them: the schemas of its tools
     /// refuse that.
     fn call_as_asked(&self) {
-        let context = std::env::var("MCP_CONFORMANCE_CONTEXT").unwrap();
+        let context = std::env::var(CONTEXT).unwrap();
         let context: Value = serde_json::from_str(&context).unwrap();
         for asked in context["toolCalls"].as_array().unwrap() {
             let arguments = asked["arguments"].as_object().unwrap().iter();
@@ -176,6 +212,13 @@ fn the_newest_version_is_spoken_to_servers_as_required() {
         "json-schema-ref-no-deref",
         "json-schema-2020-12-preservation",
     ] {
+        conforms("2026-07-28", scenario);
+    }
+}
+
+#[test]
+fn tokens_are_fetched_with_credentials_as_required() {
+    for scenario in [EXTENSION, "auth/resource-mismatch", "auth/metadata-issuer-mismatch"] {
         conforms("2026-07-28", scenario);
     }
 }

@@ -30,6 +30,7 @@ pub struct Asked {
     pub path: String,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
+    /// A text if it is no JSON.
     pub body: Value,
 }
 
@@ -150,7 +151,7 @@ impl Provider {
 }
 
 fn serve(shared: &Watched<State>, mut stream: BufReader<TcpStream>) {
-    let Some(asked) = Request::read(&mut stream).and_then(asked) else { return };
+    let Some(asked) = Request::read(&mut stream).map(asked) else { return };
     let script = shared.change(|state| {
         let script = state.scripts.pop_front();
         let script = script.or_else(|| state.choose.map(|choose| choose(&asked)));
@@ -180,9 +181,12 @@ fn serve(shared: &Watched<State>, mut stream: BufReader<TcpStream>) {
     }
 }
 
-/// `None` if the body is not JSON.
-fn asked(request: Request) -> Option<Asked> {
+fn asked(request: Request) -> Asked {
     let Request { path, headers, body } = request;
-    let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).ok()? };
-    Some(Asked { path, headers, body })
+    let text = || Value::String(String::from_utf8_lossy(&body).into_owned());
+    let body = match body.is_empty() {
+        true => Value::Null,
+        false => serde_json::from_slice(&body).unwrap_or_else(|_| text()),
+    };
+    Asked { path, headers, body }
 }

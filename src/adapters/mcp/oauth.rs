@@ -1,0 +1,325 @@
+//! Tokens for a server over HTTP, with credentials of this process (OAuth 2.0, `client_credentials`).
+//!
+//! A token is kept in memory, and fetched again shortly before it ends, or once the server refuses it.
+
+mod answer;
+mod challenge;
+mod discovery;
+mod fetch;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderValue;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+use url::Url;
+
+use self::answer::{Credentials, Given, token_of};
+use self::challenge::{Challenge, add_scopes, scopes_of};
+use self::discovery::{Endpoint, find, resource_name};
+use self::fetch::Fetcher;
+use super::cleaning::Sent;
+use super::settings::{OAuth, SecretIn};
+use crate::adapters::tools::OutgoingHost;
+
+/// Longest time before its end at which a token is fetched again.
+const MARGIN_MAX: Duration = Duration::from_secs(30);
+/// Time limit of a fetch while the token before is still good.
+const EARLY_LIMIT: Duration = Duration::from_secs(5);
+/// Pause after a failed fetch while the token before is still good.
+const EARLY_PAUSE: Duration = Duration::from_secs(10);
+/// Time for which a failure is that of all requests.
+const FAILURE_KEPT: Duration = Duration::from_secs(1);
+
+/// Reason of a request that was not sent, or that the server refuses whatever token it gets.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub(super) struct Refusal {
+    why: String,
+    /// Status of the refusal; `None`: the request was not sent for want of a token.
+    pub(super) status: Option<u16>,
+}
+
+impl Refusal {
+    /// Returns the reason of a request that the server refuses with a new token, too.
+    pub(super) fn of_new_token() -> Self {
+        let why = "it refuses a new token (status 401): see which audience and scope the \
+                   authorization server gives to this client";
+        Self { why: why.to_owned(), status: Some(401) }
+    }
+}
+
+/// A token of a server.
+pub(super) struct Token {
+    pub(super) text: String,
+    /// Time from which another one is fetched, and time of its end.
+    times: Option<(Instant, Instant)>,
+}
+
+impl Token {
+    fn given(Given { token, lifetime }: Given) -> Self {
+        let times = lifetime.map(|lifetime| {
+            let (now, margin) = (Instant::now(), MARGIN_MAX.min(lifetime / 4));
+            (now + (lifetime - margin), now + lifetime)
+        });
+        Self { text: token, times }
+    }
+}
+
+/// Shows no token.
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+/// Tokens for the requests of one connection. Clones share them.
+#[derive(Clone)]
+pub(super) struct Tokens(Arc<Source>);
+
+struct Source {
+    name: Arc<str>,
+    /// Address of the server.
+    url: Url,
+    oauth: OAuth,
+    secret: String,
+    fetcher: Fetcher,
+    /// Time limit of a fetch, with all that leads to it.
+    limit: Duration,
+    /// Secrets that are removed from texts, to which tokens are added.
+    sent: Sent,
+    /// Held while a token is fetched, so that there is one fetch at a time.
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    token: Option<Arc<Token>>,
+    endpoint: Option<Endpoint>,
+    /// Scopes that the server has asked for.
+    asked: Vec<String>,
+    /// Scopes of the newest request.
+    requested: Vec<String>,
+    /// The newest failure, until there is a token again.
+    failed: Option<(Instant, Refusal)>,
+}
+
+/// Server for which tokens are fetched.
+pub(super) struct Of<'s> {
+    pub(super) name: &'s Arc<str>,
+    pub(super) url: &'s Url,
+    pub(super) oauth: &'s OAuth,
+    pub(super) secret: String,
+    pub(super) hosts: &'s [OutgoingHost],
+    pub(super) connect_timeout: Duration,
+}
+
+impl Tokens {
+    /// Prepares to fetch tokens. Adds them to what was `sent`.
+    pub(super) fn new(of: Of<'_>, sent: Sent) -> Result<Self, String> {
+        let Of { name, url, oauth, secret, hosts, connect_timeout } = of;
+        let configured: Vec<_> = [url].into_iter().chain(&oauth.token_url).cloned().collect();
+        Ok(Self(Arc::new(Source {
+            name: Arc::clone(name),
+            url: url.clone(),
+            oauth: oauth.clone(),
+            secret,
+            fetcher: Fetcher::new(hosts, &configured)?,
+            // shorter than that of the connection, whose failure would not name the reason
+            limit: connect_timeout * 9 / 10,
+            sent,
+            held: Mutex::default(),
+        })))
+    }
+
+    /// Returns the token for a request; `None` before the server has said what it wants.
+    pub(super) async fn current(&self) -> Result<Option<Arc<Token>>, Refusal> {
+        let source = &*self.0;
+        let mut held = source.held.lock().await;
+        let now = Instant::now();
+        let Some(token) = held.token.clone() else {
+            if source.oauth.token_url.is_none() {
+                return Ok(None);
+            }
+            return source.fetch(&mut held, &Challenge::default(), source.limit).await.map(Some);
+        };
+        let Some((renewal, end)) = token.times.filter(|(renewal, _)| *renewal <= now) else {
+            return Ok(Some(token));
+        };
+        if end <= now {
+            return source.fetch(&mut held, &Challenge::default(), source.limit).await.map(Some);
+        }
+        let has_just_failed =
+            held.failed.as_ref().is_some_and(|(at, _)| *at >= renewal && *at + EARLY_PAUSE > now);
+        if has_just_failed {
+            return Ok(Some(token));
+        }
+        let limit = source.limit.min(EARLY_LIMIT);
+        match source.fetch(&mut held, &Challenge::default(), limit).await {
+            Ok(newer) => Ok(Some(newer)),
+            Err(refusal) => {
+                let why = source.sent.known().removed_from(refusal.why);
+                log::warn!("MCP server {}: {why}; the token before is used", source.name);
+                Ok(Some(token))
+            }
+        }
+    }
+
+    /// Returns another token in place of one that the server refuses with status 401, or of none.
+    pub(super) async fn renewed(
+        &self,
+        used: Option<&Arc<Token>>,
+        header: &str,
+    ) -> Result<Arc<Token>, Refusal> {
+        let source = &*self.0;
+        let mut held = source.held.lock().await;
+        if let Some(newer) = held.other_than(used) {
+            return Ok(newer);
+        }
+        // the server may have moved to another authorization server
+        (held.token, held.endpoint) = (None, None);
+        let challenge = Challenge::read(header);
+        add_scopes(&mut held.asked, &challenge.scopes);
+        source.fetch(&mut held, &challenge, source.limit).await
+    }
+
+    /// Returns a token of a wider scope in place of one that the server refuses with status 403; `None` if
+    /// its scope is not the reason. The error says what to do.
+    pub(super) async fn widened(
+        &self,
+        used: Option<&Arc<Token>>,
+        header: &str,
+    ) -> Result<Option<Arc<Token>>, Refusal> {
+        let challenge = Challenge::read(header);
+        if !challenge.is_of_scope() {
+            return Ok(None);
+        }
+        let refused = |why: String| Err(Refusal { why, status: Some(403) });
+        let wanted = challenge.scopes.join(" ");
+        let source = &*self.0;
+        if source.oauth.scope.is_some() {
+            return refused(format!(
+                "it wants a token with the scope `{wanted}` (status 403); see `oauth.scope`"
+            ));
+        }
+        let mut held = source.held.lock().await;
+        if let Some(newer) = held.other_than(used) {
+            return Ok(Some(newer));
+        }
+        let mut wider = held.requested.clone();
+        add_scopes(&mut wider, &challenge.scopes);
+        if wider == held.requested {
+            return refused(format!("it refuses a token with the scope `{wanted}` (status 403)"));
+        }
+        held.asked = wider;
+        source.fetch(&mut held, &challenge, source.limit).await.map(Some)
+    }
+}
+
+impl Held {
+    /// Returns the token if it is another one than that which was used.
+    fn other_than(&self, used: Option<&Arc<Token>>) -> Option<Arc<Token>> {
+        let is_used = |token: &Arc<Token>| used.is_some_and(|used| Arc::ptr_eq(used, token));
+        self.token.clone().filter(|token| !is_used(token))
+    }
+}
+
+impl Source {
+    /// Fetches a token. A failure is that of all requests for a second.
+    async fn fetch(
+        &self,
+        held: &mut Held,
+        challenge: &Challenge,
+        limit: Duration,
+    ) -> Result<Arc<Token>, Refusal> {
+        let now = Instant::now();
+        if let Some((at, refusal)) = &held.failed
+            && *at + FAILURE_KEPT > now
+        {
+            return Err(refusal.clone());
+        }
+        let fetched = timeout(limit, self.ask(held, challenge)).await;
+        let fetched = fetched.unwrap_or_else(|_| Err(format!("no answer within {limit:?}")));
+        match fetched {
+            Ok(given) => {
+                self.sent.add_token(&given.token);
+                let lifetime = given.lifetime;
+                log::debug!("MCP server {}: a token was fetched, for {lifetime:?}", self.name);
+                let token = Arc::new(Token::given(given));
+                (held.token, held.failed) = (Some(Arc::clone(&token)), None);
+                Ok(token)
+            }
+            Err(why) => {
+                held.endpoint = None;
+                let refusal = Refusal { why: format!("it gets no token: {why}"), status: None };
+                held.failed = Some((Instant::now(), refusal.clone()));
+                Err(refusal)
+            }
+        }
+    }
+
+    async fn ask(&self, held: &mut Held, challenge: &Challenge) -> Result<Given, String> {
+        let endpoint = match &held.endpoint {
+            Some(endpoint) => endpoint.clone(),
+            None => {
+                let found = self.endpoint(challenge).await?;
+                held.endpoint.insert(found).clone()
+            }
+        };
+        let Endpoint { url, resource, scopes, secret_in } = endpoint;
+        held.requested = match &self.oauth.scope {
+            Some(scope) => scopes_of(scope),
+            None if held.asked.is_empty() => scopes,
+            None => held.asked.clone(),
+        };
+        let ours = Credentials { id: &self.oauth.client_id, secret: &self.secret };
+        let secret_in = self.oauth.secret_in.unwrap_or(secret_in);
+        let form = ours.form(secret_in, &held.requested, &resource);
+        let host = url.host_str().unwrap_or_default();
+        let failed = |why: String| format!("{host}: {why}");
+        let answer = self.fetcher.post(&url, authorization(&ours, secret_in), form).await;
+        token_of(&answer.map_err(failed)?, &self.sent.known()).map_err(failed)
+    }
+
+    /// Returns where tokens are fetched.
+    async fn endpoint(&self, challenge: &Challenge) -> Result<Endpoint, String> {
+        match &self.oauth.token_url {
+            Some(url) => Ok(Endpoint {
+                url: url.clone(),
+                resource: resource_name(&self.url),
+                scopes: Vec::new(),
+                secret_in: SecretIn::Header,
+            }),
+            None => find(&self.fetcher, &self.url, challenge).await,
+        }
+    }
+}
+
+/// Returns the header with the credentials, if they are in a header.
+fn authorization(ours: &Credentials<'_>, secret_in: SecretIn) -> Option<HeaderValue> {
+    if secret_in == SecretIn::Body {
+        return None;
+    }
+    // base64 fits
+    let mut value = HeaderValue::from_str(&format!("Basic {}", ours.basic())).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// Returns the forms in which a secret is sent, beside itself.
+pub(super) fn forms_of(oauth: &OAuth, secret: &str) -> Vec<String> {
+    let encoded = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+    vec![Credentials { id: &oauth.client_id, secret }.basic(), encoded]
+}
+
+/// Shows no credentials.
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tokens").field(&self.0.name).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;
