@@ -114,7 +114,7 @@ fn shows_no_secret(mut server: Server) {
     server.signal("TERM");
     assert!(server.ended().success());
     let log = server.log.lock().unwrap().iter().collect::<Vec<_>>().join("\n");
-    assert!(log.contains("DEBUG") && log.contains("MCP server own"), "{log}");
+    assert!(log.contains("SIGTERM: stopping"), "{log}");
     assert!(!log.contains("canary"), "{log}");
     assert!(!status.contains("canary"), "{status}");
 }
@@ -230,5 +230,40 @@ fn a_call_that_needs_another_scope_gets_it_unless_the_scope_is_configured() {
                scope `tools:call` (status 403); see `oauth.scope`";
     assert_eq!(failure, why);
     status_when(&server, "own", |status| status["state"] == "ready");
+    shows_no_secret(server);
+}
+
+/// A server that revokes its first token at a call, and whose authorization server then fails twice.
+fn revoking(asked: &Asked) -> Vec<Deed> {
+    static TOKENS: AtomicUsize = AtomicUsize::new(0);
+    if let Some(document) = metadata(asked) {
+        return document;
+    }
+    if asked.path == "/token" {
+        return match TOKENS.fetch_add(1, Ordering::SeqCst) {
+            0 => said(&json!({ "access_token": "first-canary", "token_type": "Bearer" })),
+            1 | 2 => whole(503, &[], "canary"),
+            _ => said(&json!({ "access_token": "second-canary", "token_type": "Bearer" })),
+        };
+    }
+    let is_revoked = asked.body["method"] == "tools/call" || TOKENS.load(Ordering::SeqCst) > 1;
+    match header(asked, "authorization") {
+        "Bearer second-canary" => serve(asked),
+        "Bearer first-canary" if !is_revoked => serve(asked),
+        _ => refused(401, "Bearer resource_metadata=\"/meta\", error=\"invalid_token\""),
+    }
+}
+
+#[test]
+fn a_connection_without_a_token_is_lost_and_made_again() {
+    let own = Provider::choosing(revoking);
+    let (server, _home) = start(&own, "");
+    ready(&server, "own");
+    let why = "it gets no token: 127.0.0.1: it answered with status 503";
+    let failure = call(&server, "own.count", &json!({})).unwrap_err();
+    assert_eq!(failure, format!("Failed to execute tool: the MCP server own: {why}"));
+    server.says(&format!("MCP server own: the connection was lost: {why}"));
+    status_when(&server, "own", |status| status["state"] == "ready" && status["lost"] == 1);
+    assert_eq!(call(&server, "own.count", &json!({})), Ok(json!("Bearer [secret]")));
     shows_no_secret(server);
 }
