@@ -6,6 +6,7 @@ mod away;
 mod changing;
 mod conformance;
 mod files;
+mod measured;
 mod real;
 mod scripted;
 mod tasks;

@@ -5,7 +5,7 @@ mod error;
 mod note;
 mod read;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -108,6 +108,7 @@ pub struct ToolContext {
     /// Fires when the call follows a task.
     pub(crate) follows_task: CancellationToken,
     pub(crate) reached: Reached,
+    pub(crate) expiry: Expiry,
     pub(crate) home: Home,
 }
 
@@ -125,6 +126,17 @@ pub(crate) struct Reached(Arc<Mutex<Option<McpCall>>>);
 impl Reached {
     pub(crate) fn take(&self) -> Option<McpCall> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Whether the time of a call is over. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Expiry(Arc<AtomicBool>);
+
+impl Expiry {
+    /// Says so; has to come before the call is dropped.
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -181,6 +193,7 @@ impl ToolContext {
             slot: Weak::new(),
             follows_task: CancellationToken::new(),
             reached: Reached::default(),
+            expiry: Expiry::default(),
             home: Home::default(),
         }
     }
@@ -251,6 +264,12 @@ impl ToolContext {
     /// what it follows.
     pub fn is_interrupted(&self) -> bool {
         self.notes.as_ref().is_some_and(|notes| (notes.is_interrupted)())
+    }
+
+    /// Returns true if the call is dropped because its time is over, by its own limit or by that of the
+    /// attempt that makes it; false if it is given up for another reason.
+    pub fn has_timed_out(&self) -> bool {
+        self.expiry.0.load(Ordering::Relaxed)
     }
 
     /// Asks a person, and waits for the answer for as long as it takes: the call ends with this

@@ -11,7 +11,7 @@ use crate::agent::ToolAsk;
 use crate::agent::generation::tools::{
     CANNOT_WAIT, Invocation, ToolReturn, Waiting, approval_of, check_shape, invoke,
 };
-use crate::agent::tool::{Answers, Reached, ToolBody, ToolContext, ToolDefinition};
+use crate::agent::tool::{Answers, Expiry, Reached, ToolBody, ToolContext, ToolDefinition};
 use crate::domain::assignment::{Answerer, AskRules};
 use crate::domain::message::ToolOutcome;
 use crate::domain::nesting::{check_depth, check_members_depth};
@@ -275,6 +275,7 @@ fn direct_context(
         slot: Weak::new(),
         follows_task: CancellationToken::new(),
         reached: Reached::default(),
+        expiry: Expiry::default(),
         home: Home::default(),
     }
 }

@@ -94,6 +94,7 @@ pub(crate) async fn invoke(
     let slot = permit.as_ref().map(Arc::downgrade).unwrap_or_default();
     let context = ToolContext { slot, ..context };
     let (follows_task, task_limit) = (context.follows_task.clone(), tool.task_timeout);
+    let expiry = context.expiry.clone();
     let invocation = Invocation { context, ..invocation };
     let work = AssertUnwindSafe(perform(deps, tool, invocation)).catch_unwind();
     let mut work = pin!(work);
@@ -114,7 +115,11 @@ pub(crate) async fn invoke(
         }
         // the panic message is in the panic hook's log only
         Ok(Err(_)) => ToolReturn::error("the tool stopped unexpectedly"),
-        Err(_) => timed_out(limit, waited),
+        Err(_) => {
+            // before the work is dropped
+            expiry.set();
+            timed_out(limit, waited)
+        }
     }
 }
 
