@@ -134,6 +134,7 @@ fn ran(step: &str, at: Timestamp, output: Value) -> [Fact; 2] {
             output,
             usage: None,
             compensable: false,
+            mcp: None,
         },
     ]
 }

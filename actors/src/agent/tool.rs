@@ -218,8 +218,8 @@ impl ToolContext {
         self.progress.0.as_ref().is_some_and(|send| send(event.into()))
     }
 
-    /// Says which request to an MCP server the call has made, for the span of a call of an agent. The
-    /// newest one counts.
+    /// Says which request to an MCP server the call has made, for the span of a call of an agent or of an
+    /// attempt of a step. The newest one counts.
     pub fn reached(&self, request: McpCall) {
         *self.reached.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(request);
     }

@@ -17,9 +17,12 @@ use crate::agent::generation::tools::{Invocation, ToolReturn, Waiting, checked, 
 use crate::agent::tool::{
     Answers, Expiry, NoteRecipient, NoteSender, Reached, ToolContext, ToolDefinition,
 };
+use crate::domain::fact::McpCall;
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::StepPath;
-use crate::domain::machine::{Callee, DueCall, FunctionCall, Machine, StepResult, ToolQuestion};
+use crate::domain::machine::{
+    Callee, DueCall, FunctionCall, Machine, Spent, StepResult, ToolQuestion,
+};
 use crate::domain::message::ToolOutcome;
 use crate::domain::question::{Question, Questions};
 use crate::domain::trace::Trace;
@@ -159,6 +162,7 @@ impl ExecutionActor {
         timeout_ms: Option<u64>,
     ) -> BoxFuture<'static, BodyEnd> {
         let (token, expiry) = (context.cancellation.clone(), context.expiry.clone());
+        let (reached, name) = (context.reached.clone(), Arc::from(tool.spec.name.as_str()));
         match self.shared.generation_deps() {
             Some(deps) => {
                 let lane = Lane::of(&tool.spec.name, context.user_id.as_deref());
@@ -178,7 +182,13 @@ impl ExecutionActor {
                         Err(why) => failed(ErrorKind::Schema, format!("invalid arguments: {why}")),
                     }
                 };
-                within(timeout_ms, answer.boxed(), token, expiry).boxed()
+                async move {
+                    let ended = within(timeout_ms, answer.boxed(), token, expiry).await;
+                    let mcp = reached.take().map(|request| McpCall { tool: Some(name), ..request });
+                    let spent = Spent { mcp: mcp.map(Box::new), ..ended.spent };
+                    BodyEnd { spent, ..ended }
+                }
+                .boxed()
             }
             None => {
                 let why = "the server is still starting";
@@ -370,7 +380,8 @@ fn returned(returned: ToolReturn) -> BodyEnd {
             StepResult::Failed(failure)
         }
     };
-    BodyEnd { result, usage: (usage != Usage::default()).then_some(usage) }
+    let usage = (usage != Usage::default()).then_some(usage);
+    BodyEnd { result, spent: Spent { usage, mcp: None } }
 }
 
 pub(super) fn milliseconds(duration: Duration) -> u64 {

@@ -190,7 +190,8 @@ mod tests {
                     [mcp.b]\nurl = \"https://mcp.example/other\"\n\
                     [mcp.c]\ncommand = [\"true\"]\n";
         let servers = servers(&Config::parse(text, "c.toml").unwrap());
-        let users: Vec<_> = servers.into_iter().map(|(origin, (_, users))| (origin, users)).collect();
+        let users: Vec<_> =
+            servers.into_iter().map(|(origin, (_, users))| (origin, users)).collect();
         let expected = vec!["mcp.a".to_owned(), "mcp.b".to_owned()];
         assert_eq!(users, [("https://mcp.example".to_owned(), expected)]);
     }
