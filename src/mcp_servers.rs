@@ -39,7 +39,7 @@ impl ServerState {
 pub const CALL_BOUNDS: [f64; 10] =
     [0.005, 0.02, 0.08, 0.32, 1.28, 5.12, 20.48, 81.92, 600.0, 3600.0];
 
-/// How a call of a tool ended.
+/// Outcome of a call of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallOutcome {
     Completed,

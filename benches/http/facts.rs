@@ -74,6 +74,7 @@ impl Facts {
                 id: Some(id),
                 ask: None,
                 question: None,
+                mcp: None,
             },
             Fact::WorkflowSuspended { since: at, suspension: Box::new(suspension), others: None },
         ];

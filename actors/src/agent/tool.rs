@@ -129,12 +129,12 @@ impl Reached {
     }
 }
 
-/// Whether the time of a call is over. Clones share it.
+/// Mark of a call whose time is over. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Expiry(Arc<AtomicBool>);
 
 impl Expiry {
-    /// Says so; has to come before the call is dropped.
+    /// Sets the mark; has to come before the call is dropped.
     pub(crate) fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -42,6 +42,8 @@ fn calls_are_counted_by_how_they_end() {
         site.call(tool, &json!({})).unwrap_err();
     }
     call(server, "absent.call", &json!({})).unwrap_err();
+    let said = server.says("tool absent.call: a direct call failed: the MCP server absent is not");
+    assert!(said.contains(" request="), "{said}");
     let hurried = server.post("/workflows/hurried/execute", &json!({ "input": {} }));
     assert_eq!(hurried.status, 500, "{}", hurried.text());
     let asked = server.post("/workflows/signing/execute", &json!({ "input": {} })).data();

@@ -29,7 +29,7 @@ pub enum StepResult {
     Asked(Box<ToolQuestion>),
 }
 
-/// What a body has used, known with its end.
+/// Use of a body, known with its end.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Spent {
     /// Tokens used by an agent; `None` if unknown.

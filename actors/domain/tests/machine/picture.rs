@@ -35,16 +35,7 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
         }
         Fact::StepFailed { path, attempt: _, since: _, error, class: _, next, usage, mcp } => {
             let used = used(usage.as_deref()) + &via(mcp.as_deref());
-            match next {
-                AfterFailure::Fail => format!("{path} fails: {error}{used}"),
-                AfterFailure::Retry { until } => {
-                    format!("{path} fails: {error}{used}; again at {}", clock(until))
-                }
-                AfterFailure::Ask => format!("{path} fails: {error}{used}; asks next"),
-                AfterFailure::Continue { output } => {
-                    format!("{path} fails: {error}{used}; continues with {output}")
-                }
-            }
+            format!("{path} fails: {error}{used}{}", after(next, zero))
         }
         Fact::StepReleased { path, attempt: _, since: _ } => format!("{path} is released"),
         Fact::StepNoted { path, attempt: _, memo } => format!("{path} notes {memo}"),
@@ -95,6 +86,15 @@ fn compensates(outcome: &Outcome) -> String {
         Outcome::Failed { error, .. } => format!("compensates after: {error}"),
         Outcome::Cancelled { reason } => format!("compensates after cancel: {reason}"),
         Outcome::Completed { .. } => "compensates after success".to_owned(),
+    }
+}
+
+fn after(next: &AfterFailure, zero: Timestamp) -> String {
+    match next {
+        AfterFailure::Fail => String::new(),
+        AfterFailure::Retry { until } => format!("; again at {}", until.ms_since(zero)),
+        AfterFailure::Ask => "; asks next".to_owned(),
+        AfterFailure::Continue { output } => format!("; continues with {output}"),
     }
 }
 
