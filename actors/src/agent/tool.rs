@@ -252,7 +252,7 @@ impl ToolContext {
 
     /// Returns the context with true if the process before ended while the call waited for its place:
     /// it is made for the first time then.
-    pub(super) fn from_queue(self) -> (Self, bool) {
+    pub(super) fn out_of_queue(self) -> (Self, bool) {
         match self.memo.as_deref().is_some_and(waits_for_place) {
             true => (Self { memo: None, is_repetition: false, ..self }, true),
             false => (self, false),

@@ -82,7 +82,7 @@ pub(crate) async fn invoke(
     let cancellation = invocation.context.cancellation.clone().drop_guard();
     let begin = Instant::now();
     let deadline = begin + limit;
-    let (context, was_waiting) = invocation.context.from_queue();
+    let (context, was_waiting) = invocation.context.out_of_queue();
     let place = placed(&deps, &tool, &context, was_waiting);
     let permit = match tokio::time::timeout_at(deadline, place).await {
         Ok(Ok(permit)) => permit.map(Arc::new),
