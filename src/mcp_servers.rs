@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use greenroom_actors::domain::time::Timestamp;
@@ -30,6 +31,78 @@ impl ServerState {
             Self::Ready => "ready",
             Self::Failed => "failed",
         }
+    }
+}
+
+/// Bounds of the durations of calls, in seconds: those of steps, as a call may wait for a connection or
+/// follow a task.
+pub const CALL_BOUNDS: [f64; 10] =
+    [0.005, 0.02, 0.08, 0.32, 1.28, 5.12, 20.48, 81.92, 600.0, 3600.0];
+
+/// Outcome of a call of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallOutcome {
+    Completed,
+    /// The tool said that it failed.
+    ToolError,
+    /// There is no result: the server was away, refused the call, or answered what cannot be read.
+    Failed,
+    /// A person has to answer or approve first. With the answer, the call is made again.
+    Asked,
+    TimedOut,
+    /// It was given up by what made it.
+    Cancelled,
+    /// The connection was lost or this process ended meanwhile; the call may have happened.
+    Interrupted,
+}
+
+impl CallOutcome {
+    /// Every outcome, in the order of their numbers.
+    pub const ALL: [Self; 7] = [
+        Self::Completed,
+        Self::ToolError,
+        Self::Failed,
+        Self::Asked,
+        Self::TimedOut,
+        Self::Cancelled,
+        Self::Interrupted,
+    ];
+
+    /// Returns the name of the outcome.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::ToolError => "tool_error",
+            Self::Failed => "failed",
+            Self::Asked => "asked",
+            Self::TimedOut => "timed_out",
+            Self::Cancelled => "cancelled",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// Calls that have ended since the start of this process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CallCounts {
+    /// Calls by outcome, in the order of [`CallOutcome::ALL`].
+    pub outcomes: [u64; CallOutcome::ALL.len()],
+    /// Calls that took no longer than each of [`CALL_BOUNDS`], and all of them.
+    pub durations: [u64; CALL_BOUNDS.len() + 1],
+    pub duration_sum: Duration,
+}
+
+impl CallCounts {
+    /// Returns the calls that have ended.
+    pub fn ended(&self) -> u64 {
+        self.outcomes.iter().sum()
+    }
+
+    /// Returns those that have no result, and wait for no person.
+    pub fn failures(&self) -> u64 {
+        let others =
+            [CallOutcome::Completed, CallOutcome::Asked].map(|it| self.outcomes[it as usize]);
+        self.ended() - others.iter().sum::<u64>()
     }
 }
 
@@ -123,9 +196,7 @@ pub struct ServerStatus {
     pub running: u64,
     /// Connections that were lost since the start of this process.
     pub lost: u64,
-    /// Calls that have ended since the start of this process, and those that failed.
-    pub calls: u64,
-    pub failures: u64,
+    pub calls: CallCounts,
 }
 
 /// The servers of a configuration.

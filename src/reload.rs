@@ -1,8 +1,11 @@
 //! Detection of changed configuration files, and the outcome of the newest reload. Independent of
 //! the content of the files.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
+
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 
 /// Files that are read, and checked for changes.
 pub(crate) trait Readings {
@@ -57,17 +60,32 @@ impl<R: Readings> Watcher<R> {
 }
 
 /// Outcomes of reloads of the configuration.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ReloadStatus {
+    /// Time since which the configuration is in use.
+    since: AtomicI64,
     taken: AtomicU64,
     refused: AtomicU64,
     /// Reason for the rejection of the newest change; public.
     refusal: RwLock<Option<String>>,
 }
 
+/// The configuration of the start is in use from now on.
+impl Default for ReloadStatus {
+    fn default() -> Self {
+        Self {
+            since: AtomicI64::new(SystemClock.now().0),
+            taken: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            refusal: RwLock::default(),
+        }
+    }
+}
+
 impl ReloadStatus {
     /// Records that a change was applied.
     pub(crate) fn take(&self) {
+        self.since.store(SystemClock.now().0, Ordering::Relaxed);
         self.taken.fetch_add(1, Ordering::Relaxed);
         *self.refusal.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -82,6 +100,12 @@ impl ReloadStatus {
     /// there was none.
     pub fn refusal(&self) -> Option<String> {
         self.refusal.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the time since which the configuration is in use: of the newest change that was applied,
+    /// or of the start.
+    pub fn since(&self) -> Timestamp {
+        Timestamp(self.since.load(Ordering::Relaxed))
     }
 
     /// Returns the numbers of applied and of rejected changes.

@@ -74,6 +74,7 @@ impl Facts {
                 id: Some(id),
                 ask: None,
                 question: None,
+                mcp: None,
             },
             Fact::WorkflowSuspended { since: at, suspension: Box::new(suspension), others: None },
         ];
@@ -134,6 +135,7 @@ fn ran(step: &str, at: Timestamp, output: Value) -> [Fact; 2] {
             output,
             usage: None,
             compensable: false,
+            mcp: None,
         },
     ]
 }

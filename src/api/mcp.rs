@@ -73,7 +73,7 @@ mod tests {
 
     use super::*;
     use crate::mcp_servers::{
-        ChangedPart, ChangedTool, LeftOut, ServerState, ServerStatus, Unmatched,
+        CallCounts, ChangedPart, ChangedTool, LeftOut, ServerState, ServerStatus, Unmatched,
     };
 
     #[derive(Default)]
@@ -103,8 +103,8 @@ mod tests {
                 unmatched: vec![Unmatched { key: "retry", pattern: "get_*".to_owned() }],
                 running: 2,
                 lost: 4,
-                calls: 3,
-                failures: 1,
+                // one completed, one asked, one failed
+                calls: CallCounts { outcomes: [1, 0, 1, 1, 0, 0, 0], ..CallCounts::default() },
             };
             vec![files]
         }

@@ -20,7 +20,8 @@ use crate::config::{Config, ConfigProblem, Proxies};
 /// Options of `doctor`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Args)]
 pub(super) struct Options {
-    /// Leave out what needs a network: model providers, key sets and collectors.
+    /// Leave out what needs a network: model providers, key sets, collectors and MCP
+    /// servers.
     #[arg(long)]
     offline: bool,
     /// Form of the output.

@@ -9,6 +9,7 @@ mod executions;
 mod family;
 mod generations;
 mod journal;
+mod mcp;
 mod readings;
 mod requests;
 mod stored;

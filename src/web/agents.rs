@@ -236,7 +236,10 @@ pub(crate) async fn follow(
     generation: GenerationRequest,
     stream: GenerationStream,
 ) -> Answer {
-    let origin = trace::origin_of(call.request.headers());
+    let origin = match &generation.trace {
+        TraceOrigin::New => trace::origin_of(call.request.headers()),
+        given => given.clone(),
+    };
     // Bare text cannot report a failure later: there the status waits for the first output.
     let begins = if stream.is_events() { Begins::OnceRecorded } else { Begins::WithFirstWord };
     let generation = GenerationRequest { trace: origin.clone(), begins, ..generation };

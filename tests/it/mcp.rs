@@ -6,6 +6,7 @@ mod away;
 mod changing;
 mod conformance;
 mod files;
+mod measured;
 mod oauth;
 mod real;
 mod scripted;
@@ -169,6 +170,20 @@ fn tools_are_called_directly_by_agents_and_by_steps() {
     let input = json!({ "input": { "n": 2 } });
     let executed = site.server.post("/workflows/adding/execute", &input).data();
     assert_eq!(executed["result"], json!({ "sum": 3 }), "{executed}");
+    let path =
+        format!("/workflows/adding/executions/{}/state", executed["executionId"].as_str().unwrap());
+    let trace = site.server.get(&path).data()["traceId"].clone();
+    let trace =
+        site.server.get(&format!("/observability/traces/{}", trace.as_str().unwrap())).data();
+    let mut spans = trace["spans"].as_array().unwrap().iter();
+    let span = spans.find(|span| span["name"] == "step add").unwrap();
+    for (name, expected) in [
+        ("gen_ai.tool.name", "own.sum"),
+        ("mcp.method.name", "tools/call"),
+        ("network.transport", "pipe"),
+    ] {
+        assert_eq!(span["attributes"][name], expected, "{span}");
+    }
     let status = site.status_when("own", |_| true);
     assert_eq!((&status["calls"], &status["failures"]), (&json!(4), &json!(0)));
     assert_eq!(status["protocol"], "2025-11-25");

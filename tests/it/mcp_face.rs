@@ -3,6 +3,7 @@
 mod access;
 mod answers;
 pub(crate) mod conformance;
+mod doors;
 pub(crate) mod fixtures;
 mod listening;
 mod pages;

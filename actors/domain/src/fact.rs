@@ -3,6 +3,7 @@
 //! A fact carries every computed value, so that applying facts never evaluates an expression,
 //! reads a clock or makes a call.
 
+mod mcp_call;
 mod start;
 mod suspension;
 
@@ -22,6 +23,7 @@ use crate::time::Timestamp;
 pub use crate::trace::Trace;
 use crate::usage::Usage;
 
+pub use self::mcp_call::McpCall;
 pub use self::start::{Parent, Replayed, Reversal, Start};
 pub use self::suspension::{Others, Suspension};
 
@@ -97,6 +99,9 @@ pub enum Fact {
         /// True for a child with completed steps that can be compensated.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         compensable: bool,
+        /// Newest request of the attempt to an MCP server, if it has made one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mcp: Option<Box<McpCall>>,
     },
     StepFailed {
         path: StepPath,
@@ -109,6 +114,9 @@ pub enum Fact {
         /// `None` if unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Box<Usage>>,
+        /// Newest request of the attempt to an MCP server, if it has made one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mcp: Option<Box<McpCall>>,
     },
     /// The process shut down during the attempt. The attempt starts again after the restart, and
     /// does not count as a failure.
@@ -149,6 +157,9 @@ pub enum Fact {
         /// The question, if the tool of the step asks it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         question: Option<Arc<Question>>,
+        /// Newest request of the attempt to an MCP server, if it has made one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mcp: Option<Box<McpCall>>,
     },
     StepResumed {
         path: StepPath,

@@ -52,7 +52,7 @@ pub use child::{ChildReport, ChildStatus};
 pub use command::{Command, Decision, Handled, Refusal};
 pub use effect::{AgentCall, ChildCall, Effect, EffectKind};
 pub use ending::{Ending, FailedStep};
-pub use finish::{StepResult, ToolQuestion};
+pub use finish::{Spent, StepResult, ToolQuestion};
 pub use replay::{ReplayFrom, ReplayRefusal};
 pub use resume::{OwnCheck, Resume};
 pub use reversal::Reversed;

@@ -17,7 +17,7 @@ pub fn waits_for_place(note: &Value) -> bool {
     note.as_object().is_some_and(|note| note.len() == 1 && note.contains_key(WAITS_FOR_PLACE))
 }
 
-/// What the call of a tool does, as its note says.
+/// Progress of the call of a tool, as its note says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CallStage {
     /// It works, as far as is known.

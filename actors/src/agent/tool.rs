@@ -5,7 +5,7 @@ mod error;
 mod note;
 mod read;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -108,6 +108,7 @@ pub struct ToolContext {
     /// Fires when the call follows a task.
     pub(crate) follows_task: CancellationToken,
     pub(crate) reached: Reached,
+    pub(crate) expiry: Expiry,
     pub(crate) home: Home,
 }
 
@@ -125,6 +126,17 @@ pub(crate) struct Reached(Arc<Mutex<Option<McpCall>>>);
 impl Reached {
     pub(crate) fn take(&self) -> Option<McpCall> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Mark of a call whose time is over. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Expiry(Arc<AtomicBool>);
+
+impl Expiry {
+    /// Sets the mark; has to come before the call is dropped.
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -181,6 +193,7 @@ impl ToolContext {
             slot: Weak::new(),
             follows_task: CancellationToken::new(),
             reached: Reached::default(),
+            expiry: Expiry::default(),
             home: Home::default(),
         }
     }
@@ -205,8 +218,8 @@ impl ToolContext {
         self.progress.0.as_ref().is_some_and(|send| send(event.into()))
     }
 
-    /// Says which request to an MCP server the call has made, for the span of a call of an agent. The
-    /// newest one counts.
+    /// Says which request to an MCP server the call has made, for the span of a call of an agent or of an
+    /// attempt of a step. The newest one counts.
     pub fn reached(&self, request: McpCall) {
         *self.reached.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(request);
     }
@@ -239,7 +252,7 @@ impl ToolContext {
 
     /// Returns the context with true if the process before ended while the call waited for its place:
     /// it is made for the first time then.
-    pub(super) fn from_queue(self) -> (Self, bool) {
+    pub(super) fn out_of_queue(self) -> (Self, bool) {
         match self.memo.as_deref().is_some_and(waits_for_place) {
             true => (Self { memo: None, is_repetition: false, ..self }, true),
             false => (self, false),
@@ -251,6 +264,12 @@ impl ToolContext {
     /// what it follows.
     pub fn is_interrupted(&self) -> bool {
         self.notes.as_ref().is_some_and(|notes| (notes.is_interrupted)())
+    }
+
+    /// Returns true if the call is dropped because its time is over, by its own limit or by that of the
+    /// attempt that makes it; false if it is given up for another reason.
+    pub fn has_timed_out(&self) -> bool {
+        self.expiry.0.load(Ordering::Relaxed)
     }
 
     /// Asks a person, and waits for the answer for as long as it takes: the call ends with this

@@ -18,7 +18,7 @@ use crate::agent::generation::{
 use crate::domain::fact::{Fact, Recorded, Start};
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::{ExecutionId, StepPath, step_generation_id};
-use crate::domain::machine::{AgentCall, Machine, Moment, StepResult};
+use crate::domain::machine::{AgentCall, Machine, Moment, Spent, StepResult};
 use crate::domain::trace::{Trace, TraceOrigin};
 use crate::execution::bodies::{Body, BodyEnd, timed_out};
 use crate::execution::calls::milliseconds;
@@ -81,7 +81,8 @@ impl ExecutionActor {
                     std::future::pending().await
                 }
                 Some(Err(error)) => {
-                    BodyEnd { result: failed(&error), usage: usage_of_failed(&*history, &id).await }
+                    let usage = usage_of_failed(&*history, &id).await;
+                    BodyEnd { result: failed(&error), spent: Spent { usage, mcp: None } }
                 }
                 None => BodyEnd::of(StepResult::Failed(timed_out(limit_ms.unwrap_or_default()))),
             }
@@ -213,7 +214,8 @@ fn completed(generation: Generation) -> BodyEnd {
     }
     let Generation { object, text, usage, .. } = generation;
     let output = object.unwrap_or_else(|| json!({ "text": text, "usage": usage }));
-    BodyEnd { result: StepResult::Completed(Arc::new(output)), usage: Some(usage) }
+    let spent = Spent { usage: Some(usage), mcp: None };
+    BodyEnd { result: StepResult::Completed(Arc::new(output)), spent }
 }
 
 /// Suspends the step while its generation waits for people. The asks are the generation's.
@@ -225,7 +227,7 @@ fn waiting(generation: &Generation) -> BodyEnd {
     let asks: Vec<_> = generation.asks.iter().map(shown).collect();
     let payload = json!({ "generationId": generation.id, "asks": asks });
     let (reason, payload) = (Some(reason), Some(Arc::new(payload)));
-    BodyEnd { result: StepResult::Suspended { reason, payload }, usage: None }
+    BodyEnd::of(StepResult::Suspended { reason, payload })
 }
 
 /// Returns an ask as people see it.

@@ -11,10 +11,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::StepPath;
-use crate::domain::machine::{Command, Effect, EffectKind, StepResult};
+use crate::domain::machine::{Command, Effect, EffectKind, Spent, StepResult};
 use crate::domain::slot::slot_of;
 use crate::domain::state::Phase;
-use crate::domain::usage::Usage;
 use crate::execution::ExecutionActor;
 use crate::execution::logging::scope_of_attempt;
 use crate::execution::polled::Polled;
@@ -35,16 +34,16 @@ pub(super) struct Body {
     pub(super) relay: Option<RelayGuard>,
 }
 
-/// Result of a body, and its token usage.
+/// Result of a body, and what it has used.
 pub(super) struct BodyEnd {
     pub(super) result: StepResult,
-    pub(super) usage: Option<Usage>,
+    pub(super) spent: Spent,
 }
 
 impl BodyEnd {
-    /// Returns an end without usage, or with unknown usage.
+    /// Returns an end that used nothing, or nothing that is known.
     pub(super) fn of(result: StepResult) -> Self {
-        Self { result, usage: None }
+        Self { result, spent: Spent::default() }
     }
 }
 
@@ -184,7 +183,7 @@ impl ExecutionActor {
         let work = Polled { shared, thread, who, tool, work };
         let handle =
             ctx.spawn(scope.during(work).into_actor(self).map(move |ended, actor, ctx| {
-                let BodyEnd { result, usage } = ended;
+                let BodyEnd { result, spent } = ended;
                 let (path, attempt) = finished;
                 let key = (Arc::clone(&path), attempt);
                 let body = actor.life.as_mut().and_then(|life| life.in_flight.remove(&key));
@@ -193,7 +192,7 @@ impl ExecutionActor {
                     body.cancellation.disarm();
                     body.count
                 });
-                let command = Command::StepFinished { path, attempt, result, usage };
+                let command = Command::StepFinished { path, attempt, result, spent };
                 actor.decide(command, ctx, |actor, decision, ctx| {
                     actor.take_decision(decision, ctx);
                     // Counted as running until then: a drain must not lose its result.

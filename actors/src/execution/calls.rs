@@ -1,6 +1,7 @@
 //! Bodies that are calls: of functions, servers, programs and tools.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -14,11 +15,14 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::ToolAsk;
 use crate::agent::generation::tools::{Invocation, ToolReturn, Waiting, checked, invoke};
 use crate::agent::tool::{
-    Answers, NoteRecipient, NoteSender, Reached, ToolContext, ToolDefinition,
+    Answers, Expiry, NoteRecipient, NoteSender, Reached, ToolContext, ToolDefinition,
 };
+use crate::domain::fact::McpCall;
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::StepPath;
-use crate::domain::machine::{Callee, DueCall, FunctionCall, Machine, StepResult, ToolQuestion};
+use crate::domain::machine::{
+    Callee, DueCall, FunctionCall, Machine, Spent, StepResult, ToolQuestion,
+};
 use crate::domain::message::ToolOutcome;
 use crate::domain::question::{Question, Questions};
 use crate::domain::trace::Trace;
@@ -91,7 +95,8 @@ impl ExecutionActor {
         let outside_ms =
             timeout_ms.unwrap_or_else(|| milliseconds(self.shared.limits.call_timeout));
         let outside = |call: BoxFuture<'static, Result<Value, AttemptFailure>>| {
-            within(Some(outside_ms), call.map(ended).boxed(), token.clone()).boxed()
+            let call = call.map(ended).boxed();
+            within(Some(outside_ms), call, token.clone(), Expiry::default()).boxed()
         };
         let origin = || self.call_origin(life, path, attempt);
         let work = match callee {
@@ -132,7 +137,8 @@ impl ExecutionActor {
         let (relay, progress) = self.relay(life, &context.path);
         let token = context.cancellation.clone();
         let context = StepContext { progress, ..context };
-        let body = within(timeout_ms, run_function(function, context), token);
+        let work = run_function(function, context);
+        let body = within(timeout_ms, work, token, Expiry::default());
         (flushed(body, relay.as_ref()), relay)
     }
 
@@ -155,7 +161,8 @@ impl ExecutionActor {
         depth: u32,
         timeout_ms: Option<u64>,
     ) -> BoxFuture<'static, BodyEnd> {
-        let token = context.cancellation.clone();
+        let (token, expiry) = (context.cancellation.clone(), context.expiry.clone());
+        let (reached, name) = (context.reached.clone(), Arc::from(tool.spec.name.as_str()));
         match self.shared.generation_deps() {
             Some(deps) => {
                 let lane = Lane::of(&tool.spec.name, context.user_id.as_deref());
@@ -175,7 +182,13 @@ impl ExecutionActor {
                         Err(why) => failed(ErrorKind::Schema, format!("invalid arguments: {why}")),
                     }
                 };
-                within(timeout_ms, answer.boxed(), token).boxed()
+                async move {
+                    let ended = within(timeout_ms, answer.boxed(), token, expiry).await;
+                    let mcp = reached.take().map(|request| McpCall { tool: Some(name), ..request });
+                    let spent = Spent { mcp: mcp.map(Box::new), ..ended.spent };
+                    BodyEnd { spent, ..ended }
+                }
+                .boxed()
             }
             None => {
                 let why = "the server is still starting";
@@ -250,6 +263,7 @@ impl ExecutionActor {
             slot: Weak::new(),
             follows_task: CancellationToken::new(),
             reached: Reached::default(),
+            expiry: Expiry::default(),
             home: self.shared.home.clone(),
         }
     }
@@ -309,6 +323,7 @@ async fn within(
     timeout_ms: Option<u64>,
     body: BoxFuture<'static, BodyEnd>,
     cancellation: CancellationToken,
+    expiry: Expiry,
 ) -> BodyEnd {
     let body = AssertUnwindSafe(body).catch_unwind().map(|ended| {
         ended.unwrap_or_else(|panic| {
@@ -316,7 +331,9 @@ async fn within(
         })
     });
     let Some(ms) = timeout_ms else { return body.await };
-    tokio::time::timeout(Duration::from_millis(ms), body).await.unwrap_or_else(|_| {
+    let mut body = pin!(body);
+    tokio::time::timeout(Duration::from_millis(ms), &mut body).await.unwrap_or_else(|_| {
+        expiry.set();
         cancellation.cancel();
         BodyEnd::of(StepResult::Failed(timed_out(ms)))
     })
@@ -363,7 +380,8 @@ fn returned(returned: ToolReturn) -> BodyEnd {
             StepResult::Failed(failure)
         }
     };
-    BodyEnd { result, usage: (usage != Usage::default()).then_some(usage) }
+    let usage = (usage != Usage::default()).then_some(usage);
+    BodyEnd { result, spent: Spent { usage, mcp: None } }
 }
 
 pub(super) fn milliseconds(duration: Duration) -> u64 {

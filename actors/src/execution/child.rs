@@ -13,7 +13,7 @@ use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::footprint;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{
-    ChildCall, ChildReport, ChildStatus, Command, Decision, Machine, StepResult,
+    ChildCall, ChildReport, ChildStatus, Command, Decision, Machine, Spent, StepResult,
 };
 use crate::domain::plan::Plan;
 use crate::domain::schema::SchemaViolation;
@@ -334,6 +334,9 @@ impl ExecutionActor {
     ) {
         let result = StepResult::Failed(failure);
         let path = Arc::clone(path);
-        self.decide_and_record(Command::StepFinished { path, attempt, result, usage: None }, ctx);
+        self.decide_and_record(
+            Command::StepFinished { path, attempt, result, spent: Spent::default() },
+            ctx,
+        );
     }
 }

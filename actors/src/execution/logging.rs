@@ -25,7 +25,12 @@ pub(super) fn scope_of_attempt(
 /// are in the execution's events.
 pub(super) fn log_facts(header: &Header, facts: &[Recorded]) {
     for Recorded { fact, .. } in facts {
-        log_fact(&header.id, fact);
+        match (fact, &header.trace.via) {
+            (Fact::WorkflowStarted(_), Some(via)) if header.trace.is_root() => {
+                log::debug!(via:%; "execution {} started", header.id);
+            }
+            _ => log_fact(&header.id, fact),
+        }
         warn_of_no_user(header, fact);
     }
 }

@@ -8,6 +8,7 @@ use actix::{Message, Recipient};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::domain::fact::McpCall;
 use crate::domain::ids::StepPath;
 use crate::domain::principal::{Principal, strike};
 use crate::domain::stored::present;
@@ -76,6 +77,9 @@ pub enum SpanWork {
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
         output: Option<Arc<Value>>,
         usage: Option<Box<Usage>>,
+        /// Newest request to an MCP server.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mcp: Option<Box<McpCall>>,
     },
     /// A suspension: of a step, or of the whole execution by a hold.
     Wait {

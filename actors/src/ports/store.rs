@@ -27,6 +27,7 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use crate::domain::fact::McpCall;
 use crate::domain::fact::{Others, Parent, Recorded, Suspension, Trace};
 use crate::domain::failure::ErrorClass;
 use crate::domain::ids::{ExecutionId, StepPath};
@@ -62,7 +63,7 @@ pub use timers::{Timer, TimerChange, TimerKey};
 pub use traces::{
     Root, RootCursor, RootFilter, RootPage, TraceQuery, TraceRecord, TraceRecordBuilder, Traces,
 };
-pub use turn_timing::{AskedWith, McpCall, Period, TurnError, TurnErrorKind, TurnTiming};
+pub use turn_timing::{AskedWith, Period, TurnError, TurnErrorKind, TurnTiming};
 
 /// Number of an execution in the store.
 pub type Row = i64;

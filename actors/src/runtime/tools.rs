@@ -11,7 +11,7 @@ use crate::agent::ToolAsk;
 use crate::agent::generation::tools::{
     CANNOT_WAIT, Invocation, ToolReturn, Waiting, approval_of, check_shape, invoke,
 };
-use crate::agent::tool::{Answers, Reached, ToolBody, ToolContext, ToolDefinition};
+use crate::agent::tool::{Answers, Expiry, Reached, ToolBody, ToolContext, ToolDefinition};
 use crate::domain::assignment::{Answerer, AskRules};
 use crate::domain::message::ToolOutcome;
 use crate::domain::nesting::{check_depth, check_members_depth};
@@ -102,7 +102,7 @@ impl Runtime {
     /// Calls a tool as an agent would: checked, bounded, and cancelled when the future is dropped.
     pub async fn call_tool(&self, mut call: CallTool) -> Result<Value, CallToolError> {
         let Checked { tool, arguments, context } = self.checked(&mut call).await?;
-        let CallTool { user_id, trace, after, .. } = call;
+        let CallTool { name, user_id, trace, after, .. } = call;
         let deps = self.generation_deps();
         let ended = Unavailable::Draining { execution: None };
         if self.shared.is_draining() {
@@ -141,6 +141,8 @@ impl Runtime {
             }
             (ToolOutcome::Output(output), _) => Ok(output),
             (ToolOutcome::Error(message) | ToolOutcome::Denied(message), _) => {
+                // nothing else records it
+                log::info!(tool:% = name; "tool {name}: a direct call failed: {message}");
                 Err(CallToolError::Failed(message))
             }
         }
@@ -201,7 +203,8 @@ impl Runtime {
     }
 }
 
-/// Returns the caller's trace, if it sent one, with the tool's workflow or agent as its root here.
+/// Returns the caller's trace, if it sent one or came through a door that is recorded, with the tool's
+/// workflow or agent as its root here.
 /// `None`: the workflow or agent begins its own.
 fn caller_trace(id: &str, tool: &ToolDefinition, origin: TraceOrigin) -> Option<Trace> {
     let (root_type, root_id) = match &tool.body {
@@ -213,7 +216,9 @@ fn caller_trace(id: &str, tool: &ToolDefinition, origin: TraceOrigin) -> Option<
         }
     };
     let root_id = Arc::from(root_id.as_str());
-    (origin != TraceOrigin::New).then(|| Trace::of(id, root_type, &root_id, origin))
+    let starts_nothing = matches!(tool.body, ToolBody::Function(_) | ToolBody::AskUser);
+    let is_needed = origin != TraceOrigin::New && !(starts_nothing && origin.is_new());
+    is_needed.then(|| Trace::of(id, root_type, &root_id, origin))
 }
 
 /// Returns the ids attached to log records of a call: those of the request, with its user and trace.
@@ -275,6 +280,7 @@ fn direct_context(
         slot: Weak::new(),
         follows_task: CancellationToken::new(),
         reached: Reached::default(),
+        expiry: Expiry::default(),
         home: Home::default(),
     }
 }

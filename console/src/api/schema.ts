@@ -1592,6 +1592,11 @@ export interface components {
             usage: components["schemas"]["Usage"] | null;
             userId: string | null;
             conversationId: string | null;
+            /**
+             * @description The door through which it was started, or what it is part of: `mcp`, or `mcp:NAME` of a face with a name, and
+             *     `openai`. Absent for the REST API and programs in Rust.
+             */
+            via?: string;
             traceId: string;
             error: string | null;
             /** @description Open asks of a suspended generation. Lists leave them out. */
@@ -2334,6 +2339,11 @@ export interface components {
             parentExecutionId: string | null;
             /** @description Execution and step that this replay started from. Absent in records of older versions. */
             replayedFrom?: components["schemas"]["Lineage"];
+            /**
+             * @description The door through which it was started, or what it is part of: `mcp`, or `mcp:NAME` of a face with a name, and
+             *     `openai`. Absent for the REST API and programs in Rust.
+             */
+            via?: string;
             /** Format: int64 */
             lastSequence: number;
         };
@@ -2415,6 +2425,11 @@ export interface components {
              *     execution, with their times, and the compensations.
              */
             reversalOf?: string;
+            /**
+             * @description The door through which it was started, or what it is part of: `mcp`, or `mcp:NAME` of a face with a name, and
+             *     `openai`. Absent for the REST API and programs in Rust.
+             */
+            via?: string;
             traceId: string;
             definitionHash: string;
             steps: components["schemas"]["StepState"][];
@@ -2778,7 +2793,8 @@ export interface components {
             calls: number;
             /**
              * Format: int64
-             * @description Calls that failed.
+             * @description Calls that ended without a result, those included that timed out or were cancelled; not those that
+             *     wait for a person.
              */
             failures: number;
         };

@@ -49,6 +49,8 @@ struct Around {
     is_unsampled: bool,
     #[serde(skip_serializing_if = "is_default")]
     state: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "is_default")]
+    via: Option<Arc<str>>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -70,6 +72,7 @@ impl Around {
             is_remote: trace.is_remote,
             is_unsampled: trace.is_unsampled,
             state: trace.state.clone(),
+            via: trace.via.clone(),
         }
     }
 
@@ -120,6 +123,7 @@ pub fn execution_trace(
         anchor: around.anchor,
         is_unsampled: around.is_unsampled,
         state: around.state,
+        via: around.via,
     })
 }
 
@@ -154,6 +158,7 @@ pub fn generation_trace(
         anchor: around.anchor,
         is_unsampled: around.is_unsampled,
         state: around.state,
+        via: around.via,
     })
 }
 
@@ -193,12 +198,14 @@ mod tests {
         let of_agent =
             Trace { root_type: EntityType::Agent, root_id: "clerk".into(), ..below.clone() };
         let odd = Trace { is_unsampled: true, state: Some("a=b".into()), ..own.clone() };
+        let through = Trace { via: Some("mcp:desk".into()), ..own.clone() };
         let named = begun("named by a caller", RootRow::Execution(7));
         for (id, trace, joined) in [
             (ID, own, None),
             ("child", below, Some(BELOW)),
             ("child", of_agent, Some(BELOW)),
             (ID, odd, None),
+            (ID, through, None),
             ("named by a caller", named, Some(ROOT)),
         ] {
             let columns = execution_columns(&header(id, trace.clone()), 7).unwrap();

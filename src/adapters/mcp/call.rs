@@ -12,6 +12,7 @@ use rmcp::model::{
 use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::{Map, Value};
 
+use super::counts::Count;
 use super::elicit::{DECLINED, Memo, Next, Question, Round, within};
 use super::legacy::was_unclear;
 use super::link::Link;
@@ -20,6 +21,7 @@ use super::reasons::{status_of, was_not_sent, why_not_sent};
 use super::request::{self, Reply};
 use super::result::value_of;
 use super::tasks::Task;
+use crate::mcp_servers::CallOutcome;
 
 /// Member of `_meta` with the key that stays the same when a call is repeated.
 const IDEMPOTENCY_KEY: &str = "greenroom/idempotencyKey";
@@ -57,9 +59,10 @@ pub(super) fn function(link: &Arc<Link>, tool: &str) -> ToolFunction {
     Arc::new(move |arguments, context| {
         let (link, tool) = (Arc::clone(&link), Arc::clone(&tool));
         async move {
-            let mut count = Count { link: &link, has_failed: true };
-            let called = call(&link, &tool, arguments, &context).await;
-            count.has_failed = called.is_err();
+            let mut count = Count::begin(&link.counts, &context);
+            let mut outcome = None;
+            let called = call(&link, &tool, arguments, &context, &mut outcome).await;
+            count.end(&called, outcome);
             called
         }
         .boxed()
@@ -85,25 +88,14 @@ pub(super) fn placeholder(link: &Arc<Link>, tool: &str) -> ToolFunction {
     })
 }
 
-/// Counts a call when it ends, also one that is given up.
-struct Count<'l> {
-    link: &'l Link,
-    has_failed: bool,
-}
-
-impl Drop for Count<'_> {
-    fn drop(&mut self) {
-        self.link.counts.call(self.has_failed);
-    }
-}
-
 /// Calls a tool, or asks what its server asks people. If the connection is lost meanwhile, a call that
-/// may be repeated is made once more.
+/// may be repeated is made once more. `outcome` is set where the error alone does not say how it ended.
 async fn call(
     link: &Link,
     tool: &str,
     arguments: Value,
     context: &ToolContext,
+    outcome: &mut Option<CallOutcome>,
 ) -> Result<Value, ToolError> {
     let Value::Object(arguments) = arguments else {
         return Err(failed(ErrorKind::Schema, "invalid arguments: not a JSON object"));
@@ -121,7 +113,7 @@ async fn call(
         let (responses, state) = match next {
             Next::Call { responses, state } => (responses, state),
             Next::Ask(question, memo) => return Err(asked(link, &question, &memo)),
-            Next::Task(task) => return task.follow(link, tool, context).await,
+            Next::Task(task) => return task.follow(link, tool, context, outcome).await,
         };
         let Peered { peer, session, is_repeatable, change } = match given {
             [] => link.connected(tool, lost_session).await?,
@@ -129,17 +121,17 @@ async fn call(
             _ => link.reached(tool, lost_session).await?,
         };
         if context.is_repetition && !is_repeatable {
-            return Err(interrupted());
+            return Err(interrupted(outcome));
         }
         if let Some(change) = change {
             link.settle(tool, &change, context).await?;
         }
         let mut params = params(tool, arguments.clone(), context);
         (params.input_responses, params.request_state) = (responses.clone(), state.clone());
-        match attempt(link, &peer, params, context, &known).await? {
+        match attempt(link, &peer, params, context, &known, outcome).await? {
             Ok(Reply::Complete(result)) => match link.cleaned(value_of(result)) {
                 Err(failure) if was_unclear(&failure) && unclear.next().is_some() => {}
-                settled => return settled,
+                settled => return said(settled, outcome),
             },
             Ok(Reply::InputRequired(asked)) => {
                 let is_question = asked.input_requests.as_ref().is_some_and(|it| !it.is_empty());
@@ -152,13 +144,13 @@ async fn call(
             }
             Ok(Reply::Task(id)) => {
                 let task = Task::begun(link, id, context).await?;
-                return task.follow(link, tool, context).await;
+                return task.follow(link, tool, context, outcome).await;
             }
             Ok(reply) => return Err(unusable(link, &reply)),
             Err(Lost::Interrupted { is_closed }) if is_repeatable && may_repeat => {
                 (may_repeat, lost_session) = (false, is_closed.then_some(session));
             }
-            Err(Lost::Interrupted { .. }) => return Err(interrupted()),
+            Err(Lost::Interrupted { .. }) => return Err(interrupted(outcome)),
             Err(Lost::Failed(failure)) => {
                 let failure = ToolError::Failed(failure);
                 if !was_unclear(&failure) || unclear.next().is_none() {
@@ -177,6 +169,7 @@ async fn attempt(
     params: CallToolRequestParams,
     context: &ToolContext,
     known: &[(Question, Value)],
+    outcome: &mut Option<CallOutcome>,
 ) -> Result<Result<Reply, Lost>, ToolError> {
     let running = link.asking.begin(known.to_vec()).await;
     let reply = tokio::select! {
@@ -188,7 +181,7 @@ async fn attempt(
     let reply = match (running.end(), reply) {
         (None, Some(reply)) => reply,
         (Some(question), _) => return Err(again(link, &question?, known)),
-        (None, None) => return Err(interrupted()),
+        (None, None) => return Err(interrupted(outcome)),
     };
     if let Err(ServiceError::McpError(refusal)) = &reply
         && let Some(page) = page_of(link, refusal)
@@ -320,7 +313,17 @@ pub(super) fn refused(link: &Link, message: &str) -> AttemptFailure {
     AttemptFailure::new(ErrorKind::Tool, shortened(&message, MESSAGE_BYTES_MAX))
 }
 
-fn interrupted() -> ToolError {
+/// Returns the result of a tool, whose failures are those that it says itself.
+pub(super) fn said(
+    result: Result<Value, ToolError>,
+    outcome: &mut Option<CallOutcome>,
+) -> Result<Value, ToolError> {
+    *outcome = Some(CallOutcome::ToolError);
+    result
+}
+
+fn interrupted(outcome: &mut Option<CallOutcome>) -> ToolError {
+    *outcome = Some(CallOutcome::Interrupted);
     failed(ErrorKind::Connection, "the call was interrupted; it may have happened")
 }
 

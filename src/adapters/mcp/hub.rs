@@ -180,7 +180,7 @@ impl McpServers for McpHub {
     fn statuses(&self) -> Vec<ServerStatus> {
         let status = |link: &Arc<Link>| {
             let (state, reason, protocol) = link.state();
-            let (listed, (calls, failures)) = (link.listed(), link.counts.calls());
+            let listed = link.listed();
             let name = &link.server.name;
             let tools = listed.tools.iter().map(|tool| format!("{name}.{}", tool.name));
             ServerStatus {
@@ -199,8 +199,7 @@ impl McpServers for McpHub {
                 unmatched: listed.unmatched.clone(),
                 running: link.running(),
                 lost: link.counts.lost(),
-                calls,
-                failures,
+                calls: link.counts.calls(),
             }
         };
         self.links.values().map(status).collect()

@@ -12,11 +12,12 @@ use rmcp::model::{
 use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
 
-use super::call::{Lost, asked, failed, lost, refused};
+use super::call::{Lost, asked, failed, lost, refused, said};
 use super::elicit::{Memo, Next, Round};
 use super::link::Link;
 use super::peered::Peered;
 use super::result::value_of;
+use crate::mcp_servers::CallOutcome;
 
 /// Pause between two looks at a task whose server suggests none.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -67,6 +68,7 @@ impl Task {
         link: &Link,
         tool: &str,
         context: &ToolContext,
+        outcome: &mut Option<CallOutcome>,
     ) -> Result<Value, ToolError> {
         context.follow_task();
         let given = context.answers.given();
@@ -101,7 +103,7 @@ impl Task {
                 }
                 Ok((payload, _)) => {
                     guard.peer = None;
-                    return end(link, payload);
+                    return end(link, payload, outcome);
                 }
                 Err(Lost::Interrupted { is_closed }) => {
                     lost_session = is_closed.then_some(session);
@@ -172,12 +174,16 @@ async fn next_pause(pause: Duration) -> Duration {
 }
 
 /// Returns the end of a call whose task has ended.
-fn end(link: &Link, payload: TaskPayload) -> Result<Value, ToolError> {
+fn end(
+    link: &Link,
+    payload: TaskPayload,
+    outcome: &mut Option<CallOutcome>,
+) -> Result<Value, ToolError> {
     let server = link.name();
     match payload {
         TaskPayload::Completed { result } => {
             match serde_json::from_value::<CallToolResult>(Value::Object(result)) {
-                Ok(result) => link.cleaned(value_of(result)),
+                Ok(result) => said(link.cleaned(value_of(result)), outcome),
                 Err(_) => {
                     let why =
                         format!("the task of the MCP server {server} has no result of a tool");

@@ -32,6 +32,7 @@ pub(super) fn of(
         protocol_version: version.map(|version| text(&version.to_string())),
         session_id: session.get().map(|id| text(&id)),
         request_id: Some(text(&id.to_string())),
+        tool: None,
         error_code: None,
     }
 }
@@ -73,6 +74,7 @@ mod tests {
                 session_id: Some(Arc::from("s".repeat(TEXT_BYTES_MAX))),
                 protocol_version: Some(Arc::from("2025-11-25")),
                 request_id: Some(Arc::from("7")),
+                tool: None,
                 error_code: None,
             };
             assert_eq!(described, expected);

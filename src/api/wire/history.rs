@@ -46,6 +46,10 @@ pub struct HistoryEntryView<'a> {
     user_id: Option<&'a str>,
     #[schema(required)]
     conversation_id: Option<&'a str>,
+    /// The door through which it was started, or what it is part of: `mcp`, or `mcp:NAME` of a face with a name, and
+    /// `openai`. Absent for the REST API and programs in Rust.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    via: Option<&'a str>,
     trace_id: &'a str,
     #[schema(required)]
     error: Option<&'a str>,
@@ -126,6 +130,7 @@ impl<'a> HistoryEntryView<'a> {
             usage: record.usage,
             user_id: record.user_id.as_deref(),
             conversation_id: record.conversation_id.as_deref(),
+            via: record.trace.via.as_deref(),
             trace_id: &record.trace.id,
             error: record.error.as_deref(),
             asks: Vec::new(),

@@ -41,7 +41,8 @@ pub struct ServerView {
     lost: u64,
     /// Calls that have ended, since the start of this server.
     calls: u64,
-    /// Calls that failed.
+    /// Calls that ended without a result, those included that timed out or were cancelled; not those that
+    /// wait for a person.
     failures: u64,
 }
 
@@ -187,8 +188,8 @@ impl From<ServerStatus> for ServerView {
                 .collect(),
             running: status.running,
             lost: status.lost,
-            calls: status.calls,
-            failures: status.failures,
+            calls: status.calls.ended(),
+            failures: status.calls.failures(),
         }
     }
 }

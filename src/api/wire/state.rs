@@ -61,6 +61,10 @@ pub struct StateView<'a> {
     /// execution, with their times, and the compensations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reversal_of: Option<&'a str>,
+    /// The door through which it was started, or what it is part of: `mcp`, or `mcp:NAME` of a face with a name, and
+    /// `openai`. Absent for the REST API and programs in Rust.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub via: Option<&'a str>,
     pub trace_id: &'a str,
     pub definition_hash: &'a str,
     pub steps: Vec<StepStateView<'a>>,
@@ -101,6 +105,7 @@ impl<'a> StateView<'a> {
             cancelled_by: state.cancelled_by.as_deref().map(PrincipalView::of),
             compensation: state.compensation.as_ref().map(CompensationView::of),
             reversal_of: state.reversal_of.as_ref().map(|id| id.as_str()),
+            via: header.trace.via.as_deref(),
             trace_id: &header.trace.id,
             definition_hash: &header.definition_hash,
             steps: state.steps.iter().map(StepStateView::of).collect(),
@@ -258,6 +263,10 @@ pub struct ExecutionItemView<'a> {
     /// Execution and step that this replay started from. Absent in records of older versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replayed_from: Option<LineageView<'a>>,
+    /// The door through which it was started, or what it is part of: `mcp`, or `mcp:NAME` of a face with a name, and
+    /// `openai`. Absent for the REST API and programs in Rust.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub via: Option<&'a str>,
     pub last_sequence: u64,
 }
 
@@ -288,6 +297,7 @@ impl<'a> ExecutionItemView<'a> {
                 execution_id: from.execution.as_str(),
                 step_id: &from.step_id,
             }),
+            via: header.trace.via.as_deref(),
             last_sequence: row.last_seq,
         }
     }

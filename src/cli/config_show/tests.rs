@@ -149,6 +149,12 @@ command = { argv = ["true", "--token=PLANTED32"], env = { K = "PLANTED33" } }
 [[workflows.w.steps]]
 id = "c"
 map = { key = "'sk-PLANTED34'", access_token = "'PLANTED35'" }
+[mcp.p]
+command = ["true", "--token=PLANTED37", "--api-key", "PLANTED38"]
+env = { ANY = "PLANTED39" }
+[mcp.h]
+url = "https://mcp.example/?key=PLANTED40"
+headers = { x-any = "PLANTED41" }
 "#;
 
 #[cfg(all(feature = "postgres", feature = "otel"))]
@@ -165,6 +171,17 @@ fn planted_secrets_do_not_appear() {
             assert!(shown.contains(rest), "{rest}:\n{shown}");
         }
     }
+}
+
+#[test]
+fn programs_of_mcp_servers_are_shown_with_their_references() {
+    let text = "[mcp.p]\ncommand = [\"npx\", \"-y\", \"files\", \"--token\", \"s3cret\"]\n\
+                env = { KEY = \"Bearer secret:NO_SUCH_KEY\" }\n";
+    let shown = json_of(text, &[]);
+    let program = &shown["config"]["mcp"]["p"];
+    assert_eq!(program["command"], json!(["npx", "-y", "files", "--token", "[redacted]"]));
+    assert_eq!(program["env"]["KEY"], "Bearer secret:NO_SUCH_KEY");
+    assert_eq!(shown["variables"], json!({ "NO_SUCH_KEY": false }));
 }
 
 #[test]

@@ -13,6 +13,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 
 use super::finding::{Finding, State};
+use crate::adapters::mcp::settings::McpTransport;
 use crate::app::{self, Variables};
 use crate::config::Config;
 #[cfg(feature = "jwt")]
@@ -73,8 +74,12 @@ fn servers(config: &Config) -> BTreeMap<String, (Url, Vec<String>)> {
         let targets = [settings.traces, settings.metrics, settings.logs];
         targets.into_iter().flatten().map(|target| (target.url, "telemetry".to_owned()))
     });
+    let mcp = config.mcp.iter().filter_map(|(name, server)| match &server.server.transport {
+        McpTransport::Http { url, .. } => Some((url.clone(), format!("mcp.{name}"))),
+        McpTransport::Program { .. } => None,
+    });
     let mut servers: BTreeMap<String, (Url, Vec<String>)> = BTreeMap::new();
-    for (url, user) in models.chain(keys).chain(collectors) {
+    for (url, user) in models.chain(keys).chain(collectors).chain(mcp) {
         let origin = url.origin().ascii_serialization();
         let (_, users) = servers.entry(origin).or_insert_with(|| (url, Vec::new()));
         if !users.contains(&user) {
@@ -178,6 +183,18 @@ fn compared(now: Timestamp, nearest: Option<(u64, &str)>) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mcp_servers_over_http_are_asked_at_their_origin() {
+        let text = "[mcp.a]\nurl = \"https://mcp.example/one\"\n\
+                    [mcp.b]\nurl = \"https://mcp.example/other\"\n\
+                    [mcp.c]\ncommand = [\"true\"]\n";
+        let servers = servers(&Config::parse(text, "c.toml").unwrap());
+        let users: Vec<_> =
+            servers.into_iter().map(|(origin, (_, users))| (origin, users)).collect();
+        let expected = vec!["mcp.a".to_owned(), "mcp.b".to_owned()];
+        assert_eq!(users, [("https://mcp.example".to_owned(), expected)]);
+    }
 
     #[test]
     fn clocks_are_compared() {

@@ -77,7 +77,9 @@ impl Redaction {
                 };
                 Value::Table(table.into_iter().map(member).collect())
             }
-            (Value::Array(items), "argv" | "install") => Value::Array(self.arguments(items)),
+            (Value::Array(items), "argv" | "command" | "install") => {
+                Value::Array(self.arguments(items))
+            }
             (Value::Array(items), _) => {
                 let items = items.into_iter().map(|item| self.value(key, item, place));
                 Value::Array(items.collect())

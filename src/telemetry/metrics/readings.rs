@@ -7,11 +7,11 @@ use greenroom_actors::observe::log_record::LogLevel;
 use greenroom_actors::runtime::RuntimeStats;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
-use crate::mcp_servers::{ServerState, ServerStatus};
 use crate::reload::ReloadStatus;
 use crate::telemetry::export::{ExporterStats, SignalCounts};
 use crate::telemetry::logs;
 use crate::telemetry::metrics::cluster::of_cluster;
+use crate::telemetry::metrics::mcp::of_servers;
 use crate::telemetry::metrics::requests::RequestMeter;
 use crate::telemetry::metrics::stored::Stored;
 use crate::telemetry::sources::{HeldBytes, Sources, StoreReading};
@@ -27,7 +27,7 @@ impl Sources {
         families.extend(of_held(requests.held()));
         families.extend(self.store.iter().flat_map(|read| of_store(read())));
         families.extend(of_logs());
-        families.push(of_configuration(&self.reload_status));
+        families.extend(of_configuration(&self.reload_status));
         if let Some(stats) = self.runtime.cluster_stats() {
             let links = self.links.as_ref().map(|read| read());
             families.extend(of_cluster(&stats, links.as_deref()));
@@ -37,45 +37,6 @@ impl Sources {
         families.push(build_info());
         families
     }
-}
-
-fn of_servers(statuses: &[ServerStatus]) -> Vec<MetricFamily> {
-    let named = |value: fn(&ServerStatus) -> u64| {
-        statuses.iter().map(move |status| (vec![("server", &*status.name)], value(status)))
-    };
-    let is_ready = |status: &ServerStatus| u64::from(status.state == ServerState::Ready);
-    vec![
-        figures(
-            MetricType::GAUGE,
-            "greenroom_mcp_server_connected",
-            "1 while an MCP server is connected, 0 while it is not",
-            named(is_ready),
-        ),
-        figures(
-            MetricType::COUNTER,
-            "greenroom_mcp_connections_lost_total",
-            "Connections to an MCP server that were lost",
-            named(|status| status.lost),
-        ),
-        figures(
-            MetricType::GAUGE,
-            "greenroom_mcp_calls_running",
-            "Calls of tools of an MCP server that are being made",
-            named(|status| status.running),
-        ),
-        figures(
-            MetricType::COUNTER,
-            "greenroom_mcp_calls_total",
-            "Calls of tools of an MCP server that have ended",
-            named(|status| status.calls),
-        ),
-        figures(
-            MetricType::COUNTER,
-            "greenroom_mcp_calls_failed_total",
-            "Calls of tools of an MCP server that failed, were given up or were cancelled",
-            named(|status| status.failures),
-        ),
-    ]
 }
 
 fn of_executions(stats: &RuntimeStats) -> Vec<MetricFamily> {
@@ -230,11 +191,24 @@ fn of_logs() -> [MetricFamily; 3] {
     ]
 }
 
-fn of_configuration(reload_status: &ReloadStatus) -> MetricFamily {
+fn of_configuration(reload_status: &ReloadStatus) -> [MetricFamily; 3] {
     let (taken, refused) = reload_status.counts();
     let rows = [(vec![("outcome", "taken")], taken), (vec![("outcome", "refused")], refused)];
     let help = "Configuration reloads applied (taken) or rejected (refused)";
-    figures(MetricType::COUNTER, "greenroom_config_reloads_total", help, rows)
+    let since = u64::try_from(reload_status.since().0).unwrap_or_default();
+    [
+        figures(MetricType::COUNTER, "greenroom_config_reloads_total", help, rows),
+        gauge(
+            "greenroom_config_last_reload_successful",
+            "1 if the newest change of the configuration was applied, or there was none; 0 if rejected",
+            usize::from(reload_status.refusal().is_none()),
+        ),
+        gauge(
+            "greenroom_config_last_reload_success_timestamp_seconds",
+            "Time since 1970 at which the configuration in use was applied, or the server started",
+            Duration::from_millis(since),
+        ),
+    ]
 }
 
 fn dropped(stats: &RuntimeStats, to_readers: u64) -> MetricFamily {
@@ -323,7 +297,7 @@ pub(super) fn figures<'a, F: Figure>(
     family
 }
 
-fn pair((name, value): (&str, &str)) -> LabelPair {
+pub(super) fn pair((name, value): (&str, &str)) -> LabelPair {
     let mut pair = LabelPair::default();
     pair.set_name(name.to_owned());
     pair.set_value(value.to_owned());

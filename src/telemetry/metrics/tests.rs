@@ -55,6 +55,7 @@ fn completed(path: &str) -> [Recorded; 2] {
             output,
             usage: None,
             compensable: false,
+            mcp: None,
         }),
     ]
 }
@@ -82,8 +83,16 @@ fn facts_are_counted_by_configured_names_and_others_under_other() {
     let next = AfterFailure::Retry { until: Timestamp(9) };
     let since = Timestamp(1_000);
     let error = "no".into();
-    let failed =
-        Fact::StepFailed { path, attempt: 1, since, error, class: None, next, usage: None };
+    let failed = Fact::StepFailed {
+        path,
+        attempt: 1,
+        since,
+        error,
+        class: None,
+        next,
+        usage: None,
+        mcp: None,
+    };
     meter.recorded(&header("noop3"), &[recorded(failed)]);
     meter.recorded(&header("retired"), &noop3());
     meter.waited(&header("noop3"), Duration::from_secs(90));

@@ -37,6 +37,9 @@ use crate::web::{generation_stream, ids, respond, trace};
 /// Says to OpenAI's clients whether to repeat a request.
 const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
+/// Name of this door in records.
+const DOOR: &str = "openai";
+
 /// `GET /v1/models`.
 pub(crate) async fn models(call: Call) -> Answer {
     let face = face_of(&call)?;
@@ -76,10 +79,12 @@ pub(crate) async fn complete(call: Call, body: Body) -> Answer {
     };
     let created_s = call.runtime.clock().now().0 / 1000;
     let head = CompletionHead { subject, model: body.model.clone(), created_s };
+    let trace = trace::origin_of(call.request.headers()).through(DOOR);
     match model {
         Model::Agent(agent) => {
             let generation = read_generation(&face, &agent.id, body, conversation, &call.caller)?;
             drop(bytes);
+            let generation = GenerationRequest { trace, ..generation };
             if is_stream {
                 let stream = stream_of(head, has_usage, &generation);
                 return follow(&call, generation, stream).await;
@@ -91,7 +96,7 @@ pub(crate) async fn complete(call: Call, body: Body) -> Answer {
             let sent = (key.as_deref(), &*bytes);
             let start = read_start(&plan.definition, body, conversation, sent, &call.caller)?;
             drop(bytes);
-            let start = StartExecution { trace: trace::origin_of(call.request.headers()), ..start };
+            let start = StartExecution { trace, ..start };
             match is_stream {
                 true => stream(&call, head, has_usage, start).await,
                 false => execute(&call, &head, start).await,
@@ -159,9 +164,7 @@ fn includes_usage(body: &CompletionBody) -> bool {
 
 /// Answers when the generation has ended. It is cancelled if its client disconnects.
 async fn generate(call: &Call, head: &CompletionHead, request: GenerationRequest) -> Answer {
-    let origin = trace::origin_of(call.request.headers());
-    let client_tools = request.client_tools.clone();
-    let request = GenerationRequest { trace: origin.clone(), ..request };
+    let (origin, client_tools) = (request.trace.clone(), request.client_tools.clone());
     let generating = agents::generate(&call.runtime, request);
     let generation = cancel_on_disconnect(&call.request, generating).await?;
     let view = CompletionView::of_generation(head, &generation, &client_tools);

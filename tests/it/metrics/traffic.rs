@@ -29,7 +29,7 @@ command = ["/nowhere/mcp"]
 
 [agents.assistant]
 model = "offline"
-tools = ["add_three"]
+tools = ["add_three", "away.look"]
 
 [workflows.add]
 steps = [{ id = "add", map = { n = "data.n + 3" } }]
@@ -57,6 +57,7 @@ pub(super) fn drive(server: &Server) {
         ("/workflows/nobody/execute", json!({ "input": {} }), 404),
         ("/agents/assistant/text", json!({ "input": "TOOL" }), 200),
         ("/agents/assistant/text", json!({ "input": "ERROR" }), 500),
+        ("/tools/away.look/execute", json!({ "input": {} }), 500),
         ("/agents/assistant/stream", json!({ "input": "Hello" }), 200),
         ("/nowhere", json!({}), 404),
     ];

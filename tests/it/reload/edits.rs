@@ -91,10 +91,16 @@ fn an_invalid_change_is_refused_and_reported() {
     // a second error replaces the first
     edit(&home, &server, "[workflows.w\n", REFUSED);
     assert!(readiness(&server).contains("config.toml:5:"), "{}", readiness(&server));
+    // an MCP server, which a reload would not start, is checked like everything else
+    let misspelt = format!("{}[mcp.own]\ncomand = [\"true\"]\n", gives("w", "new"));
+    edit(&home, &server, &misspelt, REFUSED);
+    assert!(readiness(&server).contains("mcp.own: needs"), "{}", readiness(&server));
+    let has = |line: &str| server.get("/metrics").text().lines().any(|it| it == line);
+    assert!(has("greenroom_config_last_reload_successful 0"));
     edit(&home, &server, &gives("w", "old"), TAKEN);
     assert_eq!(readiness(&server), "ready\n");
-    let metrics = server.get("/metrics").text();
-    assert!(metrics.contains("greenroom_config_reloads_total{outcome=\"refused\"} 2"), "{metrics}");
+    assert!(has("greenroom_config_reloads_total{outcome=\"refused\"} 3"));
+    assert!(has("greenroom_config_last_reload_successful 1"));
 }
 
 #[test]

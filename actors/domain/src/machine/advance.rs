@@ -184,6 +184,7 @@ impl Machine {
             deadline: rule.deadline_ms.map(|ms| moment.now.plus_ms(ms)),
             ask: ask.map(Arc::new),
             question: None,
+            mcp: None,
         })
     }
 

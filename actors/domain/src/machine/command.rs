@@ -14,12 +14,11 @@ use crate::fact::Suspension;
 use crate::failure::ErrorKind;
 use crate::ids::{ExecutionId, StepPath};
 use crate::machine::child::ChildReport;
-use crate::machine::finish::StepResult;
+use crate::machine::finish::{Spent, StepResult};
 use crate::machine::resume::Resume;
 use crate::machine::{Batch, Machine, Moment};
 use crate::principal::Principal;
 use crate::status::Status;
-use crate::usage::Usage;
 
 /// A request to an execution, or news for it.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,8 +46,7 @@ pub enum Command {
         path: StepPath,
         attempt: u32,
         result: StepResult,
-        /// Tokens used by an agent; `None` if unknown.
-        usage: Option<Usage>,
+        spent: Spent,
     },
     /// The tool of a running attempt notes where it can continue if the attempt is interrupted.
     NoteStep {
@@ -185,8 +183,8 @@ impl Machine {
                 batch.by = by;
                 self.cancel(reason, compensate, moment, batch)?;
             }
-            Command::StepFinished { path, attempt, result, usage } => {
-                self.finish_step(&path, (attempt, &result, usage), moment, batch);
+            Command::StepFinished { path, attempt, result, spent } => {
+                self.finish_step(&path, (attempt, &result), spent, moment, batch);
             }
             Command::NoteStep { path, attempt, memo } => {
                 self.note_step(path, attempt, memo, moment, batch);

@@ -91,6 +91,7 @@ impl Machine {
             deadline: None,
             ask: None,
             question: None,
+            mcp: None,
         }
     }
 

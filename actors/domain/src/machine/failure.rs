@@ -64,6 +64,7 @@ impl Machine {
             output,
             usage: None,
             compensable: false,
+            mcp: None,
         }
     }
 
@@ -191,6 +192,7 @@ impl Machine {
             deadline: None,
             ask: None,
             question: None,
+            mcp: None,
         }
     }
 
@@ -265,6 +267,7 @@ fn step_failed(site: &Site<'_>, failure: &AttemptFailure, next: AfterFailure) ->
         class: failure.class,
         next,
         usage: None,
+        mcp: None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::assignment::Assignee;
-use crate::fact::Fact;
+use crate::fact::{Fact, McpCall};
 use crate::failure::AttemptFailure;
 use crate::ids::StepPath;
 use crate::machine::command::is_put_off;
@@ -29,6 +29,15 @@ pub enum StepResult {
     Asked(Box<ToolQuestion>),
 }
 
+/// Use of a body, known with its end.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Spent {
+    /// Tokens used by an agent; `None` if unknown.
+    pub usage: Option<Usage>,
+    /// Newest request to an MCP server.
+    pub mcp: Option<Box<McpCall>>,
+}
+
 /// A question of the tool of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolQuestion {
@@ -46,11 +55,12 @@ impl Machine {
     pub(super) fn finish_step(
         &mut self,
         path: &StepPath,
-        ended: (u32, &StepResult, Option<Usage>),
+        ended: (u32, &StepResult),
+        spent: Spent,
         moment: &Moment<'_>,
         batch: &mut Batch,
     ) {
-        let fact = self.end_of_body(path, ended, moment);
+        let fact = self.end_of_body(path, ended, spent, moment);
         if let Some(fact) = fact.filter(|_| !is_put_off(moment)) {
             self.record(fact, moment, batch);
         }
@@ -60,7 +70,8 @@ impl Machine {
     fn end_of_body(
         &self,
         path: &StepPath,
-        (attempt, result, usage): (u32, &StepResult, Option<Usage>),
+        (attempt, result): (u32, &StepResult),
+        Spent { usage, mcp }: Spent,
         moment: &Moment<'_>,
     ) -> Option<Fact> {
         let (step, node) = self.node(path)?;
@@ -87,6 +98,12 @@ impl Machine {
             &mut fact
         {
             *used = usage.map(Box::new);
+        }
+        if let Fact::StepCompleted { mcp: made, .. }
+        | Fact::StepFailed { mcp: made, .. }
+        | Fact::StepSuspended { mcp: made, .. } = &mut fact
+        {
+            *made = mcp;
         }
         Some(fact)
     }

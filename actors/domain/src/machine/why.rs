@@ -65,7 +65,7 @@ pub enum Cause {
         /// Name of the tool that it calls, for a step that calls one.
         #[serde(default)]
         tool: Option<Arc<str>>,
-        /// What the call of the tool does.
+        /// Progress of the call of the tool.
         #[serde(default)]
         stage: CallStage,
     },

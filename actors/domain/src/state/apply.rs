@@ -252,9 +252,7 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
             remember_interrupted(node, *attempt, at);
             node.phase = Phase::Ready;
         }
-        Fact::StepNoted { memo, .. } => {
-            node.noted = (!memo.is_null()).then(|| Arc::clone(memo));
-        }
+        Fact::StepNoted { memo, .. } => note(node, memo),
         Fact::StepSkipped { .. } => end(node, Phase::Skipped, at, order),
         Fact::StepCancelled { .. } => end(node, Phase::Cancelled, at, order),
         Fact::StepSuspended { reason, payload, deadline, id, ask, question, .. } => {
@@ -293,6 +291,11 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
         | Fact::WorkflowCancelled { .. } => {}
     }
     TakesHoldData::No
+}
+
+/// Keeps a note, or takes it back: null is none.
+fn note(node: &mut Node, memo: &Arc<Value>) {
+    node.noted = (!memo.is_null()).then(|| Arc::clone(memo));
 }
 
 fn begin_attempt(node: &mut Node, attempt: u32, at: Timestamp) {

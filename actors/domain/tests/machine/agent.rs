@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use greenroom_domain::effort::Budget;
 use greenroom_domain::expression::Closures;
-use greenroom_domain::fact::{Fact, Recorded};
+use greenroom_domain::fact::{Fact, McpCall, Recorded};
 use greenroom_domain::failure::{AttemptFailure, ErrorKind};
-use greenroom_domain::machine::{AgentCall, Moment, StepResult};
+use greenroom_domain::machine::{AgentCall, Moment, Spent, StepResult};
 use greenroom_domain::state::State;
 use greenroom_domain::usage::Usage;
 use serde_json::{Value, from_value, json, to_value};
@@ -28,8 +28,9 @@ fn call(world: &World, path: &str) -> AgentCall {
     world.machine.agent_call(path, &moment).unwrap().unwrap()
 }
 
-fn tokens(total_tokens: u64) -> Option<Usage> {
-    Some(Usage { prompt_tokens: 1, total_tokens, ..Usage::default() })
+fn tokens(total_tokens: u64) -> Spent {
+    let usage = Usage { prompt_tokens: 1, total_tokens, ..Usage::default() };
+    Spent { usage: Some(usage), mcp: None }
 }
 
 fn finish(world: &mut World, path: &str, output: Value, used: u64) -> Vec<String> {
@@ -109,4 +110,29 @@ fn records_of_earlier_versions_name_no_usage() {
     let mut state = to_value(world.machine.state()).unwrap();
     state.as_object_mut().unwrap().remove("usage");
     assert_eq!(from_value::<State>(state).unwrap().usage, None);
+}
+
+#[test]
+fn a_request_to_an_mcp_server_is_recorded_with_the_end_of_its_attempt() {
+    let mut world = World::of(vec![agent("a", None).tries(3), map("b", "data")]);
+    let request = McpCall { tool: Some("own.sum".into()), is_http: true, ..McpCall::default() };
+    let spent = Spent { usage: None, mcp: Some(Box::new(request)) };
+    let failed = StepResult::Failed(AttemptFailure::new(ErrorKind::Tool, "no"));
+    let lines = world.end_step_using("a", failed, spent.clone());
+    assert!(lines[0].starts_with("a fails: no by own.sum; again at"), "{lines:?}");
+    world.due("a");
+    let asked = StepResult::Suspended { reason: Some("why".to_owned()), payload: None };
+    let lines = world.end_step_using("a", asked, spent.clone());
+    assert_eq!(lines[0], "a asks: why by own.sum");
+    let fact = to_value(&world.batches.last().unwrap()[0]).unwrap();
+    let stored = &fact["f"]["StepSuspended"]["mcp"];
+    assert_eq!(*stored, json!({ "isHttp": true, "tool": "own.sum" }));
+
+    let mut world = World::of(vec![agent("a", None)]);
+    let done = || StepResult::Completed(Arc::new(json!(1)));
+    assert_eq!(world.end_step_using("a", done(), spent)[0], "a gives 1 by own.sum");
+    let mut world = World::of(vec![agent("a", None)]);
+    world.end_step("a", done());
+    let fact = to_value(&world.batches[1][0]).unwrap();
+    assert_eq!(fact["f"]["StepCompleted"].get("mcp"), None, "absent without one");
 }

@@ -6,7 +6,9 @@ use greenroom_domain::definition::{Projection, StepDefinition, SuspendRule};
 use greenroom_domain::effort::Budget;
 use greenroom_domain::fact::Fact;
 use greenroom_domain::failure::ErrorKind;
-use greenroom_domain::machine::{Command, Decision, Handled, MachineLimits, Refusal, StepResult};
+use greenroom_domain::machine::{
+    Command, Decision, Handled, MachineLimits, Refusal, Spent, StepResult,
+};
 use greenroom_domain::status::Status;
 use serde_json::{Value, json};
 
@@ -219,8 +221,12 @@ fn a_costly_end_of_a_body_is_put_off_unchanged() {
     ] {
         let step = run("a").gives(schema.clone()).shows(schema.clone());
         let mut world = world(1, vec![step]);
-        let command =
-            Command::StepFinished { path: Arc::from("a"), attempt: 1, result, usage: None };
+        let command = Command::StepFinished {
+            path: Arc::from("a"),
+            attempt: 1,
+            result,
+            spent: Spent::default(),
+        };
         let before = world.facts();
         assert_eq!(world.try_send(command.clone()), Ok(Handled::PutOff(command.clone())));
         assert_eq!(world.facts(), before);

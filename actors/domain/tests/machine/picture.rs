@@ -1,7 +1,7 @@
 //! Facts as text.
 
 use greenroom_domain::assignment::{AskRules, Assignee};
-use greenroom_domain::fact::{AfterFailure, Fact, Opening, Recorded, ResumedBy};
+use greenroom_domain::fact::{AfterFailure, Fact, McpCall, Opening, Recorded, ResumedBy};
 use greenroom_domain::state::Outcome;
 use greenroom_domain::time::Timestamp;
 use greenroom_domain::usage::Usage;
@@ -25,30 +25,26 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
             };
             format!("{path} starts #{attempt}{why}{opening}")
         }
-        Fact::StepCompleted { path, attempt: _, since: _, output, usage, compensable } => {
+        Fact::StepCompleted { path, attempt: _, since: _, output, usage, compensable, mcp } => {
             let compensable = if *compensable { ", and can be reversed" } else { "" };
-            format!("{path} gives {output}{}{compensable}", used(usage.as_deref()))
+            format!(
+                "{path} gives {output}{}{compensable}{}",
+                used(usage.as_deref()),
+                via(mcp.as_deref())
+            )
         }
-        Fact::StepFailed { path, attempt: _, since: _, error, class: _, next, usage } => {
-            let used = used(usage.as_deref());
-            match next {
-                AfterFailure::Fail => format!("{path} fails: {error}{used}"),
-                AfterFailure::Retry { until } => {
-                    format!("{path} fails: {error}{used}; again at {}", clock(until))
-                }
-                AfterFailure::Ask => format!("{path} fails: {error}{used}; asks next"),
-                AfterFailure::Continue { output } => {
-                    format!("{path} fails: {error}{used}; continues with {output}")
-                }
-            }
+        Fact::StepFailed { path, attempt: _, since: _, error, class: _, next, usage, mcp } => {
+            let used = used(usage.as_deref()) + &via(mcp.as_deref());
+            format!("{path} fails: {error}{used}{}", after(next, zero))
         }
         Fact::StepReleased { path, attempt: _, since: _ } => format!("{path} is released"),
         Fact::StepNoted { path, attempt: _, memo } => format!("{path} notes {memo}"),
         Fact::StepSkipped { path } => format!("{path} is skipped"),
         Fact::StepCancelled { path, attempt: _, since: _ } => format!("{path} is cancelled"),
-        Fact::StepSuspended { path, reason, payload, deadline, id: _, ask, question: _ } => {
+        Fact::StepSuspended { path, reason, payload, deadline, id: _, ask, question: _, mcp } => {
+            let mcp = via(mcp.as_deref());
             let (shown, until) = (shown(payload.as_deref()), until(*deadline, zero));
-            format!("{path} asks{}: {reason}{shown}{until}", asked(ask.as_deref()))
+            format!("{path} asks{}: {reason}{shown}{until}{mcp}", asked(ask.as_deref()))
         }
         Fact::StepResumed { path, data, by, id: _ } => match by {
             ResumedBy::Caller => format!("{path} is answered {data}"),
@@ -91,6 +87,19 @@ fn compensates(outcome: &Outcome) -> String {
         Outcome::Cancelled { reason } => format!("compensates after cancel: {reason}"),
         Outcome::Completed { .. } => "compensates after success".to_owned(),
     }
+}
+
+fn after(next: &AfterFailure, zero: Timestamp) -> String {
+    match next {
+        AfterFailure::Fail => String::new(),
+        AfterFailure::Retry { until } => format!("; again at {}", until.ms_since(zero)),
+        AfterFailure::Ask => "; asks next".to_owned(),
+        AfterFailure::Continue { output } => format!("; continues with {output}"),
+    }
+}
+
+fn via(mcp: Option<&McpCall>) -> String {
+    mcp.and_then(|call| call.tool.as_ref()).map(|tool| format!(" by {tool}")).unwrap_or_default()
 }
 
 fn used(usage: Option<&Usage>) -> String {

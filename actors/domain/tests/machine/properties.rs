@@ -5,7 +5,8 @@ use std::sync::Arc;
 use greenroom_domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_domain::ids::compensated_path;
 use greenroom_domain::machine::{
-    ChildStatus, Command, Decision, EffectKind, Handled, OwnCheck, Refusal, Resume, StepResult,
+    ChildStatus, Command, Decision, EffectKind, Handled, OwnCheck, Refusal, Resume, Spent,
+    StepResult,
 };
 use greenroom_domain::status::Status;
 use greenroom_domain::{time::Timestamp, usage::Usage};
@@ -200,7 +201,8 @@ impl Drama {
             _ => StepResult::Completed(Arc::new(json!({ "by": how }))),
         };
         let usage = Some(Usage { total_tokens: how as u64, ..Usage::default() });
-        let finished = Command::StepFinished { path: Arc::clone(&path), attempt, result, usage };
+        let spent = Spent { usage, mcp: None };
+        let finished = Command::StepFinished { path: Arc::clone(&path), attempt, result, spent };
         let lines = self.world.send(finished);
         let ends = ["gives", "fails", "asks"].map(|what| format!("{path} {what}"));
         let is_recorded = lines.iter().any(|line| ends.iter().any(|end| line.starts_with(end)));
@@ -356,8 +358,8 @@ impl Drama {
 
     fn moves_on(&mut self) -> bool {
         if let Some((path, attempt)) = self.running(false).into_iter().next() {
-            let result = StepResult::Completed(Arc::new(json!(1)));
-            self.world.send(Command::StepFinished { path, attempt, result, usage: None });
+            let (result, spent) = (StepResult::Completed(Arc::new(json!(1))), Spent::default());
+            self.world.send(Command::StepFinished { path, attempt, result, spent });
             return true;
         }
         let waiting = self.world.machine.state().waiting(self.world.machine.plan());

@@ -33,7 +33,7 @@ fn command(happening: &str) -> Command {
             path: Arc::from("both/two/w"),
             attempt: 1,
             result: StepResult::Completed(Arc::new(json!(5))),
-            usage: None,
+            spent: greenroom_domain::machine::Spent::default(),
         },
         "cancel" => Command::Cancel { reason: Arc::from("enough"), by: None, compensate: false },
         other => panic!("{other}"),

@@ -302,7 +302,7 @@ const RULES: &[Rule] = &[
                 path: path.into(),
                 attempt: 1,
                 result: StepResult::Completed(Arc::new(json!(0))),
-                usage: None,
+                spent: greenroom_domain::machine::Spent::default(),
             };
             assert_eq!(world.send(stale), [""; 0]);
             world.finish(path, 9)

@@ -83,7 +83,7 @@ fn a_stale_attempt_is_ignored() {
         path: "a".into(),
         attempt: 1,
         result: greenroom_domain::machine::StepResult::Completed(Arc::new(json!(1))),
-        usage: None,
+        spent: greenroom_domain::machine::Spent::default(),
     };
     assert_eq!(world.send(stale), Vec::<String>::new(), "the attempt before");
     assert_eq!(world.finish("a", 2), ["a gives 2", "completed 2"]);

@@ -12,14 +12,13 @@ use greenroom_domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_domain::ids::{ExecutionId, StepPath};
 use greenroom_domain::machine::{
     Awaited, Batch, ChildReport, ChildStatus, Command, Decision, Effect, Handled, Machine,
-    MachineLimits, Moment, Refusal, ReplayFrom, ReplayRefusal, Resume, StepResult,
+    MachineLimits, Moment, Refusal, ReplayFrom, ReplayRefusal, Resume, Spent, StepResult,
 };
 use greenroom_domain::plan::{Call, Plan, Step, Work};
 use greenroom_domain::state::{Node, Phase};
 use greenroom_domain::status::Status;
 use greenroom_domain::time::Timestamp;
 use greenroom_domain::trace::{EntityType, TraceOrigin};
-use greenroom_domain::usage::Usage;
 use serde_json::{Value, json};
 
 use crate::machine::build::{map, run, workflow};
@@ -291,18 +290,18 @@ impl World {
     }
 
     pub(crate) fn end_step(&mut self, path: &str, result: StepResult) -> Vec<String> {
-        self.end_step_using(path, result, None)
+        self.end_step_using(path, result, Spent::default())
     }
 
-    /// Ends an attempt of an agent, with the tokens that it used.
+    /// Ends an attempt, with what it has used.
     pub(crate) fn end_step_using(
         &mut self,
         path: &str,
         result: StepResult,
-        usage: Option<Usage>,
+        spent: Spent,
     ) -> Vec<String> {
         let attempt = self.machine.node(path).expect("the node has begun").1.attempt;
-        self.send(Command::StepFinished { path: Arc::from(path), attempt, result, usage })
+        self.send(Command::StepFinished { path: Arc::from(path), attempt, result, spent })
     }
 
     pub(crate) fn finish(&mut self, path: &str, output: impl Into<Value>) -> Vec<String> {

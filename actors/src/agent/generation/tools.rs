@@ -21,7 +21,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::AgentDefinition;
 use crate::agent::ask::OnCrash;
-use crate::agent::tool::{ASK_USER, Answers, NoteSender, Reached, ToolContext, ToolDefinition};
+use crate::agent::tool::{
+    ASK_USER, Answers, Expiry, NoteSender, Reached, ToolContext, ToolDefinition,
+};
 use crate::domain::failure::AttemptFailure;
 use crate::domain::message::{ToolCall, ToolOutcome};
 use crate::domain::trace::{SpanId, Trace};
@@ -327,6 +329,7 @@ impl Caller {
             slot: Weak::new(),
             follows_task: CancellationToken::new(),
             reached: Reached::default(),
+            expiry: Expiry::default(),
             home: Home::default(),
         }
     }

@@ -25,6 +25,9 @@ pub enum AttributeValue {
     Texts(Vec<String>),
 }
 
+/// Door through which the root of a trace was started. Not of the conventions.
+const VIA: &str = "greenroom.via";
+
 type Attributes = Vec<(&'static str, AttributeValue)>;
 
 impl From<&str> for AttributeValue {
@@ -80,6 +83,11 @@ impl Span {
     /// outputs.
     pub fn attributes(&self, content: bool) -> Attributes {
         let mut attributes = self.owner.attributes();
+        if let SpanWork::Workflow { .. } | SpanWork::Agent { .. } = &self.work
+            && let Some(door) = self.trace().via.as_ref().filter(|_| self.trace().is_root())
+        {
+            attributes.push((VIA, (&**door).into()));
+        }
         match &self.work {
             SpanWork::Workflow { .. } | SpanWork::Step { .. } | SpanWork::Wait { .. } => {
                 workflow::describe(self, content, &mut attributes);

@@ -150,8 +150,13 @@ impl<'a> OpenSpans<'a> {
             Fact::StepSlept { path, attempt, .. } => {
                 self.begin(self.attempt(path, *attempt, at), events);
             }
-            Fact::StepSuspended { path, reason, id, .. } => {
-                self.end(Of::Attempt(path), at, SpanStatus::Unset, events);
+            Fact::StepSuspended { path, reason, id, mcp, .. } => {
+                if let Some(mut span) = self.take(Of::Attempt(path)) {
+                    if let SpanWork::Step { mcp: made, .. } = &mut span.work {
+                        made.clone_from(mcp);
+                    }
+                    events.push(span.ended(at, SpanStatus::Unset));
+                }
                 let what = Waiting { id: id.as_ref(), reason, by: None };
                 self.begin(self.wait(Some(path), what, (recorded.seq, at)), events);
             }
@@ -193,12 +198,14 @@ impl<'a> OpenSpans<'a> {
 
     fn apply_end_of_step(&mut self, recorded: &Recorded, events: &mut Vec<SpanEvent>) {
         let at = recorded.at;
-        if let Fact::StepCompleted { path, attempt, since, output, usage, .. } = &recorded.fact {
+        if let Fact::StepCompleted { path, attempt, since, output, usage, mcp, .. } = &recorded.fact
+        {
             let work = SpanWork::Step {
                 path: Arc::clone(path),
                 attempt: *attempt,
                 output: Some(Arc::clone(output)),
                 usage: usage.clone(),
+                mcp: mcp.clone(),
             };
             let is_compensation = compensated_path(path).is_some();
             if is_compensation && !self.has_attempt(path) {
@@ -207,13 +214,16 @@ impl<'a> OpenSpans<'a> {
             }
             let span = Span { work, ..self.take_attempt(path, *attempt, *since) };
             events.push(span.ended(at, SpanStatus::Ok));
-        } else if let Fact::StepFailed { path, attempt, since, error, usage, .. } = &recorded.fact {
+        } else if let Fact::StepFailed { path, attempt, since, error, usage, mcp, .. } =
+            &recorded.fact
+        {
             let status = SpanStatus::Error(Arc::clone(error));
             // a suspension whose deadline passed
             self.end(Of::Wait(Some(path)), at, status.clone(), events);
             let (path, attempt, output) = (Arc::clone(path), *attempt, None);
             let known = self.take_attempt(&path, attempt, *since);
-            let work = SpanWork::Step { path, attempt, output, usage: usage.clone() };
+            let (usage, mcp) = (usage.clone(), mcp.clone());
+            let work = SpanWork::Step { path, attempt, output, usage, mcp };
             events.push(Span { work, ..known }.ended(at, status));
         } else if let Fact::StepReleased { path, attempt, since } = &recorded.fact {
             let span = self.take_attempt(path, *attempt, *since);
@@ -301,8 +311,10 @@ impl<'a> OpenSpans<'a> {
 
     fn attempt(&self, path: &StepPath, attempt: u32, start: Timestamp) -> Span {
         let id = attempt_span(&self.header.trace, &self.header.id, path, attempt);
-        let work = SpanWork::Step { path: Arc::clone(path), attempt, output: None, usage: None };
-        self.span(id, Some(self.parent_of(path)), start, work)
+        let parent = self.parent_of(path);
+        let path = Arc::clone(path);
+        let work = SpanWork::Step { path, attempt, output: None, usage: None, mcp: None };
+        self.span(id, Some(parent), start, work)
     }
 
     fn wait(

@@ -297,6 +297,7 @@ mod tests {
             protocol_version: some("2026-07-28"),
             session_id: some("s1"),
             request_id: some("7"),
+            tool: None,
             error_code: Some(-32602),
         };
         let names = [

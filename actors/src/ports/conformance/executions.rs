@@ -323,6 +323,7 @@ pub(super) async fn large_facts_survive_changes_of_the_row(mut bench: Bench) {
         since: Timestamp(1),
         output,
         usage: None,
+        mcp: None,
         compensable: false,
     };
     first.facts.push(recorded(2, large));

@@ -16,8 +16,15 @@ use super::Fresh;
 fn large(seq: u64, bytes: usize) -> Recorded {
     let output = Arc::new(serde_json::json!("größer ".repeat(bytes / 9)));
     let (path, since) = (Arc::from("a"), Timestamp(1000));
-    let fact =
-        Fact::StepCompleted { path, attempt: 1, since, output, usage: None, compensable: false };
+    let fact = Fact::StepCompleted {
+        path,
+        attempt: 1,
+        since,
+        output,
+        usage: None,
+        compensable: false,
+        mcp: None,
+    };
     Recorded { seq, at: Timestamp(1000), fact, by: None }
 }
 

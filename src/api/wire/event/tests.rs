@@ -84,6 +84,7 @@ fn events_of_steps_name_the_step_and_nested_ones_the_path() {
         output,
         usage: None,
         compensable: false,
+        mcp: None,
     };
     assert_eq!(
         data(complete),
@@ -100,6 +101,7 @@ fn events_of_steps_name_the_step_and_nested_ones_the_path() {
         class: Some(ErrorClass::http(503)),
         next,
         usage: None,
+        mcp: None,
     };
     assert_eq!(
         data(failed),
@@ -126,6 +128,7 @@ fn events_of_waits_name_the_suspension() {
         id: id_of(),
         ask: None,
         question: None,
+        mcp: None,
     };
     assert_eq!(
         data(suspended),

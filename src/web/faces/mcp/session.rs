@@ -21,6 +21,9 @@ use crate::web::call::Call;
 use crate::web::peer::{WATCH_INTERVAL, Watch};
 use crate::web::trace;
 
+/// Name of this door in records, before the name of a face.
+const DOOR: &str = "mcp";
+
 /// One request of a client.
 pub(super) struct Session {
     pub(super) call: Call,
@@ -130,9 +133,13 @@ impl Session {
     pub(super) fn trace(&self) -> TraceOrigin {
         let text = |key| self.request.meta(key).and_then(Value::as_str);
         let parent = || TraceParent::parse(text("traceparent")?, text("tracestate"));
-        match trace::origin_of(self.call.request.headers()) {
+        let origin = match trace::origin_of(self.call.request.headers()) {
             TraceOrigin::New => parent().map_or(TraceOrigin::New, TraceOrigin::Remote),
             given => given,
+        };
+        match &self.server.name {
+            Some(name) => origin.through(format!("{DOOR}:{name}")),
+            None => origin.through(DOOR),
         }
     }
 

@@ -82,7 +82,7 @@ pub(crate) async fn invoke(
     let cancellation = invocation.context.cancellation.clone().drop_guard();
     let begin = Instant::now();
     let deadline = begin + limit;
-    let (context, was_waiting) = invocation.context.from_queue();
+    let (context, was_waiting) = invocation.context.out_of_queue();
     let place = placed(&deps, &tool, &context, was_waiting);
     let permit = match tokio::time::timeout_at(deadline, place).await {
         Ok(Ok(permit)) => permit.map(Arc::new),
@@ -94,6 +94,7 @@ pub(crate) async fn invoke(
     let slot = permit.as_ref().map(Arc::downgrade).unwrap_or_default();
     let context = ToolContext { slot, ..context };
     let (follows_task, task_limit) = (context.follows_task.clone(), tool.task_timeout);
+    let expiry = context.expiry.clone();
     let invocation = Invocation { context, ..invocation };
     let work = AssertUnwindSafe(perform(deps, tool, invocation)).catch_unwind();
     let mut work = pin!(work);
@@ -114,7 +115,11 @@ pub(crate) async fn invoke(
         }
         // the panic message is in the panic hook's log only
         Ok(Err(_)) => ToolReturn::error("the tool stopped unexpectedly"),
-        Err(_) => timed_out(limit, waited),
+        Err(_) => {
+            // before the work is dropped
+            expiry.set();
+            timed_out(limit, waited)
+        }
     }
 }
 

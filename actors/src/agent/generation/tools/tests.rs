@@ -287,9 +287,18 @@ async fn a_timed_out_or_dropped_call_is_cancelled() {
     tokio::time::pause();
     let tokens: Arc<Mutex<Vec<CancellationToken>>> = Arc::default();
     let keeps = Arc::clone(&tokens);
+    // whether each of them had timed out when it was dropped
+    let ended: Arc<Mutex<Vec<bool>>> = Arc::default();
+    let ends = Arc::clone(&ended);
     let waits = function(move |_, context| {
-        keeps.lock().unwrap().push(context.cancellation);
-        std::future::pending()
+        keeps.lock().unwrap().push(context.cancellation.clone());
+        let ends = Arc::clone(&ends);
+        let note = move |()| ends.lock().unwrap().push(context.has_timed_out());
+        let dropped = scopeguard::guard((), note);
+        async move {
+            let _dropped = dropped;
+            std::future::pending().await
+        }
     });
     let (deps, toolset) = bench([tool("waits", waits)]);
     let run = || toolset.call(&deps, &caller(), call("waits", json!({})));
@@ -303,6 +312,7 @@ async fn a_timed_out_or_dropped_call_is_cancelled() {
     let cancelled: Vec<bool> =
         tokens.lock().unwrap().iter().map(CancellationToken::is_cancelled).collect();
     assert_eq!(cancelled, [true, true]);
+    assert_eq!(*ended.lock().unwrap(), [true, false]);
 }
 
 #[actix::test]

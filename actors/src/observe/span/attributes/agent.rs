@@ -227,12 +227,21 @@ fn mcp_call(turn: &GenerationStep, call: usize) -> Option<&McpCall> {
 }
 
 /// Adds what the conventions of MCP want of the span of a tool whose call is a request to a server.
-fn describe_mcp(request: &McpCall, attributes: &mut Attributes) {
-    let McpCall { is_http, server, port, protocol_version, session_id, request_id, error_code } =
-        request;
+pub(super) fn describe_mcp(request: &McpCall, attributes: &mut Attributes) {
+    let McpCall {
+        is_http,
+        server,
+        port,
+        protocol_version,
+        session_id,
+        request_id,
+        tool,
+        error_code,
+    } = request;
     attributes.push((MCP_METHOD_NAME, "tools/call".into()));
     attributes.push((NETWORK_TRANSPORT, if *is_http { "tcp" } else { "pipe" }.into()));
     let texts = [
+        (TOOL_NAME, tool),
         (MCP_PROTOCOL_VERSION, protocol_version),
         (MCP_SESSION_ID, session_id),
         (JSONRPC_REQUEST_ID, request_id),

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::agent::{OPERATION_NAME, OTHER_ERROR, USAGE_INPUT, USAGE_OUTPUT, WORKFLOW_NAME};
-use super::{Attributes, content_text};
+use super::agent::{
+    OPERATION_NAME, OTHER_ERROR, USAGE_INPUT, USAGE_OUTPUT, WORKFLOW_NAME, describe_mcp,
+};
+use super::{AttributeValue, Attributes, content_text};
 use crate::domain::ids::{StepPath, step_id_of};
 use crate::domain::principal::Principal;
 use crate::domain::usage::Usage;
@@ -24,11 +26,14 @@ pub(super) fn describe(span: &Span, content: bool, attributes: &mut Attributes) 
             name_principal(REPLAYED_BY, replayed_by.as_ref(), attributes);
             name_principal(CANCELLED_BY, cancelled_by.as_ref(), attributes);
         }
-        SpanWork::Step { path, attempt, output, usage } => {
+        SpanWork::Step { path, attempt, output, usage, mcp } => {
             name_step(path, attributes);
             attributes.push(("workflow.step.attempt", (*attempt).into()));
             if let Some(usage) = usage {
                 count_tokens(usage, attributes);
+            }
+            if let Some(request) = mcp {
+                describe_mcp(request, attributes);
             }
             add_value("workflow.step.output", output, content, attributes);
         }
@@ -52,7 +57,15 @@ pub(super) fn describe(span: &Span, content: bool, attributes: &mut Attributes) 
         | SpanWork::Memory { .. } => {}
     }
     if let SpanStatus::Error(message) = &span.status {
-        attributes.push(("error.type", error_type(message).into()));
+        let refused = match &span.work {
+            SpanWork::Step { mcp: Some(request), .. } => request.error_code,
+            _ => None,
+        };
+        let kind = match refused {
+            Some(code) => AttributeValue::Text(code.to_string()),
+            None => error_type(message).into(),
+        };
+        attributes.push(("error.type", kind));
     }
 }
 

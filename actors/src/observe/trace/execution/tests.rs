@@ -1,5 +1,6 @@
 //! Facts of executions, and the spans derived from them.
 
+mod attributes;
 mod compensations;
 
 use std::fmt::Write;
@@ -76,13 +77,36 @@ impl Story {
     pub(crate) fn done(path: &str, attempt: u32) -> Recorded {
         let (path, since, compensable) = (Arc::from(path), Self::since(attempt), false);
         let output = Arc::new(json!("out"));
-        at(80, Fact::StepCompleted { path, attempt, since, output, usage: None, compensable })
+        at(
+            80,
+            Fact::StepCompleted {
+                path,
+                attempt,
+                since,
+                output,
+                usage: None,
+                compensable,
+                mcp: None,
+            },
+        )
     }
 
     fn failed(ms: i64, path: &str, attempt: u32, next: AfterFailure) -> Recorded {
         let (path, since) = (Arc::from(path), Self::since(attempt));
         let error = Arc::from("no luck");
-        at(ms, Fact::StepFailed { path, attempt, since, error, class: None, next, usage: None })
+        at(
+            ms,
+            Fact::StepFailed {
+                path,
+                attempt,
+                since,
+                error,
+                class: None,
+                next,
+                usage: None,
+                mcp: None,
+            },
+        )
     }
 
     pub(crate) fn cancelled(path: &str, attempt: u32) -> Recorded {
@@ -100,6 +124,7 @@ impl Story {
             id: None,
             ask: None,
             question: None,
+            mcp: None,
         };
         Recorded { seq: ms.unsigned_abs(), ..at(ms, fact) }
     }
@@ -419,31 +444,4 @@ fn attributes_include_content_only_on_request() {
         r#"workflow.step.output=Text("\"out\"")"#,
     ];
     assert_eq!(lines(&spans[1], true), [&common[..], &step].concat());
-}
-
-#[test]
-fn long_content_is_truncated_and_errors_are_classified() {
-    let long = at(
-        90,
-        Fact::WorkflowCompleted { since: Timestamp(0), result: Arc::new(json!("é".repeat(9000))) },
-    );
-    let root = latest_of(spans_of_record(&header_of("e"), &[started(), long])).remove(0);
-    let attributes = root.attributes(true);
-    let (_, output) = attributes.iter().find(|(key, _)| *key == "workflow.output").unwrap();
-    let crate::observe::span::AttributeValue::Text(text) = output else { panic!("{output:?}") };
-    assert!(text.ends_with("é…") && text.len() <= 8 * 1024 + "…".len(), "{}", text.len());
-
-    for (message, kind) in [
-        ("cancelled: enough", "cancelled"),
-        ("cancelled", "cancelled"),
-        ("interrupted 3 times", "interrupted"),
-        ("timed out after 5 ms", "timeout"),
-        ("deadline passed", "timeout"),
-        ("cancelledness", "_OTHER"),
-        ("whatever a function says", "_OTHER"),
-    ] {
-        let span = root.clone().ended(Timestamp(1), failed(message)).span;
-        let kind = ("error.type", crate::observe::span::AttributeValue::from(kind));
-        assert_eq!(span.attributes(false).last(), Some(&kind), "{message}");
-    }
 }
