@@ -27,6 +27,10 @@ use crate::runtime::Runtime;
 /// Maximum number of questions of one call.
 const ANSWERS_MAX: usize = 16;
 
+/// End of a call that was under way when the process stopped.
+const INTERRUPTED: &str =
+    "the server stopped during the call, which may or may not have had its effect";
+
 /// A direct call of a tool.
 #[derive(Debug, Clone, Default)]
 pub struct CallTool {
@@ -104,9 +108,8 @@ impl Runtime {
         let Checked { tool, arguments, context } = self.checked(&mut call).await?;
         let CallTool { name, user_id, trace, after, .. } = call;
         let deps = self.generation_deps();
-        let ended = Unavailable::Draining { execution: None };
         if self.shared.is_draining() {
-            return Err(ended.into());
+            return Err(Unavailable::Draining { execution: None }.into());
         }
         let (id, answers, memo) = match after {
             Some(AskedBefore { id, answers, memo, .. }) => (Arc::from(id), answers, memo),
@@ -134,7 +137,9 @@ impl Runtime {
                 () = ending.cancelled() => {}
             }
         }));
-        let ToolReturn { outcome, waits, .. } = reply.await.map_err(|_| ended)?;
+        // not a refusal, which clients would repeat
+        let ended = || CallToolError::Failed(INTERRUPTED.to_owned());
+        let ToolReturn { outcome, waits, .. } = reply.await.map_err(|_| ended())?;
         match (outcome, waits.map(|waits| *waits)) {
             (_, Some(Waiting::Input(ask))) => {
                 Err(CallToolError::Waits { id: id.to_string(), ask: Box::new(ask) })
