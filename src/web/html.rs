@@ -16,28 +16,48 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// Escapes a text for the content of an element, with links for the addresses of pages in it. What
-/// is shown of a link is its whole address.
+/// Escapes a text for the content of an element, with links for the addresses of pages in it. What is
+/// shown of a link is its whole address; one that could be taken for another is no link.
 pub(crate) fn with_links(text: &str) -> String {
     let (mut html, mut rest) = (String::new(), text);
     while let Some(at) = ["http://", "https://"].iter().filter_map(|it| rest.find(it)).min() {
         let (before, found) = rest.split_at(at);
         html.push_str(&escape(before));
-        let end = found.find(|c: char| c.is_whitespace() || c.is_control() || "<>\"".contains(c));
-        let found = &found[..end.unwrap_or(found.len())];
-        // what ends a sentence is no part of the address
-        let address = found.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', '\'']);
+        let end = found.find(|c: char| c.is_whitespace() || "<>\"".contains(c));
+        let address = without_punctuation(&found[..end.unwrap_or(found.len())]);
         let shown = escape(address);
-        match address.ends_with("//") {
-            true => html.push_str(&shown),
-            false => {
-                let rel = "noreferrer noopener";
-                html.push_str(&format!("<a href=\"{shown}\" rel=\"{rel}\">{shown}</a>"));
-            }
+        if is_plain(address) {
+            let rel = "target=\"_blank\" rel=\"noreferrer noopener\"";
+            html.push_str(&format!("<a href=\"{shown}\" {rel}>{shown}</a>"));
+        } else {
+            html.push_str(&shown);
         }
         rest = &rest[at + address.len()..];
     }
     html + &escape(rest)
+}
+
+/// Removes what ends a sentence, and a bracket that was opened before the address.
+fn without_punctuation(mut address: &str) -> &str {
+    loop {
+        let is_open = address.matches('(').count() >= address.matches(')').count();
+        let ends: &[char] = match is_open {
+            true => &['.', ',', ';', ':', '!', '?', '\''],
+            false => &['.', ',', ';', ':', '!', '?', '\'', ')'],
+        };
+        match address.strip_suffix(ends) {
+            Some(shorter) => address = shorter,
+            None => return address,
+        }
+    }
+}
+
+/// Returns true if an address is what it looks like: whole, of the characters of addresses, with a host,
+/// and without a user before that.
+fn is_plain(address: &str) -> bool {
+    let host = address.split_once("//").map_or("", |(_, behind)| behind);
+    let host = host.split(['/', '?', '#']).next().unwrap_or_default();
+    !host.is_empty() && !host.contains(['@', '\\']) && address.bytes().all(|b| b.is_ascii_graphic())
 }
 
 #[cfg(test)]
@@ -47,7 +67,8 @@ mod tests {
     #[test]
     fn addresses_are_links_and_nothing_else_is_html() {
         let link = |address: &str| {
-            format!("<a href=\"{address}\" rel=\"noreferrer noopener\">{address}</a>")
+            let rel = "target=\"_blank\" rel=\"noreferrer noopener\"";
+            format!("<a href=\"{address}\" {rel}>{address}</a>")
         };
         let rows = [
             ("no <b>page</b>", "no &lt;b&gt;page&lt;/b&gt;".to_owned()),
@@ -65,6 +86,10 @@ mod tests {
             ),
             ("javascript:alert(1)", "javascript:alert(1)".to_owned()),
             ("https://", "https://".to_owned()),
+            ("(https://a.example/b_(c))", format!("({})", link("https://a.example/b_(c)"))),
+            ("https://a.example/long… (whole)", "https://a.example/long… (whole)".to_owned()),
+            ("https://good.example@evil.example/", "https://good.example@evil.example/".to_owned()),
+            ("https://\u{202e}moc.a/", "https://\u{202e}moc.a/".to_owned()),
         ];
         for (text, html) in rows {
             assert_eq!(with_links(text), html, "{text}");

@@ -1,30 +1,46 @@
 //! Notes of the tools of running attempts: where they continue after an interruption.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// Member of the note of a call that waits for its place.
 const WAITS_FOR_PLACE: &str = "greenroom/waitsForPlace";
 
-/// Returns the note of a call that waits for its place among the concurrent calls of its tool: nothing
-/// of it has happened yet.
-pub fn waiting_for_place() -> Value {
-    json!({ WAITS_FOR_PLACE: true })
+/// A call that waits for its place among the concurrent calls of its tool: this attempt has done nothing
+/// yet.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Queued {
+    /// Memo of the tool's newest question, which the call finds once it is made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memo: Option<Arc<Value>>,
+    /// True if an attempt before may have had its effect.
+    pub is_repetition: bool,
 }
 
-/// Returns true for that note.
-pub fn waits_for_place(note: &Value) -> bool {
-    note.as_object().is_some_and(|note| note.len() == 1 && note.contains_key(WAITS_FOR_PLACE))
+impl Queued {
+    /// Returns the note of the call.
+    pub fn to_note(&self) -> Value {
+        json!({ WAITS_FOR_PLACE: self })
+    }
+
+    /// Reads the note of a call; `None` for another note.
+    pub fn of(note: &Value) -> Option<Self> {
+        let queued = note.as_object().filter(|note| note.len() == 1)?.get(WAITS_FOR_PLACE)?;
+        Self::deserialize(queued).ok()
+    }
 }
 
-/// Progress of the call of a tool, as its note says.
+/// What the call of a tool does, as its note says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CallStage {
     /// It works, as far as is known.
     #[default]
     Works,
     WaitsForPlace,
-    /// It follows something elsewhere, such as a task.
+    /// It follows something that it has begun elsewhere, such as a task.
     Follows,
 }
 
@@ -32,7 +48,7 @@ impl CallStage {
     pub(crate) fn of(note: Option<&Value>) -> Self {
         match note {
             None => Self::Works,
-            Some(note) if waits_for_place(note) => Self::WaitsForPlace,
+            Some(note) if Queued::of(note).is_some() => Self::WaitsForPlace,
             Some(_) => Self::Follows,
         }
     }

@@ -20,7 +20,7 @@ pub(crate) use self::note::{NOTE_BYTES_MAX, Note, NoteRecipient, NoteSender, Ste
 
 use crate::agent::ask::{Approval, OnCrash, ToolAsk};
 use crate::domain::expression::json_bytes_exceed;
-use crate::domain::note::{waiting_for_place, waits_for_place};
+use crate::domain::note::Queued;
 use crate::domain::plan::Plan;
 use crate::domain::schema::{Schema, SchemaError};
 use crate::domain::trace::Trace;
@@ -101,6 +101,8 @@ pub struct ToolContext {
     pub approved: Option<Arc<str>>,
     /// Sends progress, if the call is that of a step.
     pub(crate) progress: ProgressSender,
+    /// True if `memo` is what the call has noted, and not that of a question.
+    pub(crate) has_noted: bool,
     /// Takes notes, unless it is a direct call.
     pub(crate) notes: Option<NoteSender>,
     /// Its place among the concurrent calls of the tool, if these are limited.
@@ -189,6 +191,7 @@ impl ToolContext {
             memo: None,
             approved: None,
             progress: ProgressSender::default(),
+            has_noted: false,
             notes: None,
             slot: Weak::new(),
             follows_task: CancellationToken::new(),
@@ -233,29 +236,32 @@ impl ToolContext {
         if json_bytes_exceed(&memo, NOTE_BYTES_MAX) {
             return false;
         }
-        notes.send(Some(Arc::new(memo))).await
+        notes.send(Arc::new(memo)).await
     }
 
-    /// Notes that the call waits for its place among the concurrent calls of its tool. A call that can
-    /// continue from a memo needs no such note.
-    pub(super) async fn wait_for_place(&self) -> bool {
-        self.memo.is_none() && self.note(waiting_for_place()).await
+    /// Notes that the call waits for its place among the concurrent calls of its tool. One that continues
+    /// from a note of its own has no need of that.
+    pub(super) async fn note_queued(&self) -> bool {
+        let queued = Queued { memo: self.memo.clone(), is_repetition: self.is_repetition };
+        !self.has_noted && self.note(queued.to_note()).await
     }
 
     /// Withdraws that note, before the call is made. Returns true once that is durable.
-    pub(super) async fn take_place(&self) -> bool {
+    pub(super) async fn withdraw_queued(&self) -> bool {
         match &self.notes {
-            Some(notes) => notes.send(None).await,
+            Some(notes) => notes.withdraw(self.memo.clone()).await,
             None => true,
         }
     }
 
-    /// Returns the context with true if the process before ended while the call waited for its place:
-    /// it is made for the first time then.
-    pub(super) fn out_of_queue(self) -> (Self, bool) {
-        match self.memo.as_deref().is_some_and(waits_for_place) {
-            true => (Self { memo: None, is_repetition: false, ..self }, true),
-            false => (self, false),
+    /// Returns the context with true if the process before ended while the call waited for its place: it
+    /// is made as if it had not waited.
+    pub(super) fn after_queue(self) -> (Self, bool) {
+        match self.memo.as_deref().and_then(Queued::of) {
+            Some(Queued { memo, is_repetition }) => {
+                (Self { memo, is_repetition, has_noted: false, ..self }, true)
+            }
+            None => (self, false),
         }
     }
 

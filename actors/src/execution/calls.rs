@@ -117,8 +117,9 @@ impl ExecutionActor {
                 let context = self.tool_context(life, path, attempt, token.clone());
                 let context = after_questions(context, questions.as_deref());
                 let (relay, progress) = self.relay(life, path);
-                let memo = noted.or(context.memo);
-                let context = ToolContext { progress, memo, notes: Some(notes), ..context };
+                let (has_noted, memo) = (noted.is_some(), noted.or(context.memo));
+                let notes = Some(notes);
+                let context = ToolContext { progress, memo, has_noted, notes, ..context };
                 let depth = life.machine.state().start.depth + 1;
                 let body = self.tool_body(tool, args, context, depth, timeout_ms);
                 return Ok((flushed(body, relay.as_ref()), relay));
@@ -259,6 +260,7 @@ impl ExecutionActor {
             memo: None,
             approved: None,
             progress: ProgressSender::default(),
+            has_noted: false,
             notes: None,
             slot: Weak::new(),
             follows_task: CancellationToken::new(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::BoxStream;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 pub use crate::domain::message::{Message, Part, Role, ToolCall};
@@ -35,9 +35,16 @@ pub struct ModelOptions {
     pub top_p: Option<f64>,
     pub frequency_penalty: Option<f64>,
     pub presence_penalty: Option<f64>,
+    /// Stored ones of earlier versions may be larger, and count as unset.
+    #[serde(deserialize_with = "seed_of")]
     pub seed: Option<i64>,
     pub stop_sequences: Option<Vec<String>>,
     pub provider_options: Option<Value>,
+}
+
+fn seed_of<'de, D: Deserializer<'de>>(source: D) -> Result<Option<i64>, D::Error> {
+    let number = Option::<serde_json::Number>::deserialize(source)?;
+    Ok(number.and_then(|number| number.as_i64()))
 }
 
 /// Choice of tools for one answer.

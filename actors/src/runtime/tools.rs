@@ -281,6 +281,7 @@ fn direct_context(
         memo: None,
         approved: None,
         progress: ProgressSender::default(),
+        has_noted: false,
         notes: None,
         slot: Weak::new(),
         follows_task: CancellationToken::new(),

@@ -100,8 +100,10 @@ struct Held {
     endpoint: Option<Endpoint>,
     /// Scopes that the server has asked for.
     asked: Vec<String>,
-    /// Scopes of the newest request.
+    /// Scopes of the newest request that got a token.
     requested: Vec<String>,
+    /// Where the server has said that its metadata is.
+    resource_metadata: Option<String>,
     /// The newest failure, until there is a token again.
     failed: Option<(Instant, Refusal)>,
 }
@@ -143,13 +145,13 @@ impl Tokens {
             if source.oauth.token_url.is_none() {
                 return Ok(None);
             }
-            return source.fetch(&mut held, &Challenge::default(), source.limit).await.map(Some);
+            return source.again(&mut held, source.limit).await.map(Some);
         };
         let Some((renewal, end)) = token.times.filter(|(renewal, _)| *renewal <= now) else {
             return Ok(Some(token));
         };
         if end <= now {
-            return source.fetch(&mut held, &Challenge::default(), source.limit).await.map(Some);
+            return source.again(&mut held, source.limit).await.map(Some);
         }
         let has_just_failed =
             held.failed.as_ref().is_some_and(|(at, _)| *at >= renewal && *at + EARLY_PAUSE > now);
@@ -157,7 +159,7 @@ impl Tokens {
             return Ok(Some(token));
         }
         let limit = source.limit.min(EARLY_LIMIT);
-        match source.fetch(&mut held, &Challenge::default(), limit).await {
+        match source.again(&mut held, limit).await {
             Ok(newer) => Ok(Some(newer)),
             Err(refusal) => {
                 let why = source.sent.known().removed_from(refusal.why);
@@ -181,8 +183,12 @@ impl Tokens {
         // the server may have moved to another authorization server
         (held.token, held.endpoint) = (None, None);
         let challenge = Challenge::read(header);
-        add_scopes(&mut held.asked, &challenge.scopes);
-        source.fetch(&mut held, &challenge, source.limit).await
+        if let Some(metadata) = challenge.resource_metadata {
+            held.resource_metadata = Some(metadata);
+        }
+        let mut scopes = held.asked.clone();
+        add_scopes(&mut scopes, &challenge.scopes);
+        source.fetch(&mut held, scopes, source.limit).await
     }
 
     /// Returns a token of a wider scope in place of one that the server refuses with status 403; `None` if
@@ -213,8 +219,7 @@ impl Tokens {
         if wider == held.requested {
             return refused(format!("it refuses a token with the scope `{wanted}` (status 403)"));
         }
-        held.asked = wider;
-        source.fetch(&mut held, &challenge, source.limit).await.map(Some)
+        source.fetch(&mut held, wider, source.limit).await.map(Some)
     }
 }
 
@@ -227,11 +232,18 @@ impl Held {
 }
 
 impl Source {
-    /// Fetches a token. A failure is that of all requests for a second.
+    /// Fetches a token of the same scopes.
+    async fn again(&self, held: &mut Held, limit: Duration) -> Result<Arc<Token>, Refusal> {
+        let scopes = held.asked.clone();
+        self.fetch(held, scopes, limit).await
+    }
+
+    /// Fetches a token of these scopes, or of those of the server if there are none. A failure is that of
+    /// all requests for a second.
     async fn fetch(
         &self,
         held: &mut Held,
-        challenge: &Challenge,
+        scopes: Vec<String>,
         limit: Duration,
     ) -> Result<Arc<Token>, Refusal> {
         let now = Instant::now();
@@ -240,10 +252,12 @@ impl Source {
         {
             return Err(refusal.clone());
         }
-        let fetched = timeout(limit, self.ask(held, challenge)).await;
+        let fetched = timeout(limit, self.ask(held, &scopes)).await;
         let fetched = fetched.unwrap_or_else(|_| Err(format!("no answer within {limit:?}")));
         match fetched {
-            Ok(given) => {
+            Ok((given, requested)) => {
+                // scopes that got no token are not asked for again
+                (held.asked, held.requested) = (scopes, requested);
                 self.sent.add_token(&given.token);
                 let lifetime = given.lifetime;
                 log::debug!("MCP server {}: a token was fetched, for {lifetime:?}", self.name);
@@ -260,31 +274,33 @@ impl Source {
         }
     }
 
-    async fn ask(&self, held: &mut Held, challenge: &Challenge) -> Result<Given, String> {
+    /// Asks for a token; returns it with the scopes that were asked for.
+    async fn ask(&self, held: &mut Held, asked: &[String]) -> Result<(Given, Vec<String>), String> {
         let endpoint = match &held.endpoint {
             Some(endpoint) => endpoint.clone(),
             None => {
-                let found = self.endpoint(challenge).await?;
+                let found = self.endpoint(held.resource_metadata.clone()).await?;
                 held.endpoint.insert(found).clone()
             }
         };
         let Endpoint { url, resource, scopes, secret_in } = endpoint;
-        held.requested = match &self.oauth.scope {
+        let requested = match &self.oauth.scope {
             Some(scope) => scopes_of(scope),
-            None if held.asked.is_empty() => scopes,
-            None => held.asked.clone(),
+            None if asked.is_empty() => scopes,
+            None => asked.to_vec(),
         };
         let ours = Credentials { id: &self.oauth.client_id, secret: &self.secret };
         let secret_in = self.oauth.secret_in.unwrap_or(secret_in);
-        let form = ours.form(secret_in, &held.requested, &resource);
+        let form = ours.form(secret_in, &requested, &resource);
         let host = url.host_str().unwrap_or_default();
         let failed = |why: String| format!("{host}: {why}");
         let answer = self.fetcher.post(&url, authorization(&ours, secret_in), form).await;
-        token_of(&answer.map_err(failed)?, &self.sent.known()).map_err(failed)
+        let given = token_of(&answer.map_err(failed)?, &self.sent.known()).map_err(failed)?;
+        Ok((given, requested))
     }
 
     /// Returns where tokens are fetched.
-    async fn endpoint(&self, challenge: &Challenge) -> Result<Endpoint, String> {
+    async fn endpoint(&self, resource_metadata: Option<String>) -> Result<Endpoint, String> {
         match &self.oauth.token_url {
             Some(url) => Ok(Endpoint {
                 url: url.clone(),
@@ -292,7 +308,10 @@ impl Source {
                 scopes: Vec::new(),
                 secret_in: SecretIn::Header,
             }),
-            None => find(&self.fetcher, &self.url, challenge).await,
+            None => {
+                let challenge = Challenge { resource_metadata, ..Challenge::default() };
+                find(&self.fetcher, &self.url, &challenge).await
+            }
         }
     }
 }

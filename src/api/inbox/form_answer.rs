@@ -214,7 +214,11 @@ fn values(
             // no choice is one too where something is needed, or was shown
             if text.is_some() || field.required || shown.is_some() {
                 match several(field, &control, pairs) {
-                    Ok(value) => drop(answer.insert(field.name.to_owned(), value)),
+                    // boxes have no order
+                    Ok(chosen) => {
+                        let same = shown.filter(|shown| has_same_items(shown, &chosen)).cloned();
+                        answer.insert(field.name.to_owned(), same.unwrap_or(chosen));
+                    }
                     Err(what) => mistakes.push(Mistake::at(&control, what)),
                 }
             }
@@ -251,7 +255,10 @@ fn are_shown_by(written: &Value, fields: &[FieldView<'_>]) -> bool {
 fn suits(field: &FieldView<'_>, value: &Value) -> bool {
     if let Some(options) = &field.options {
         return match (field.kind, value) {
-            (SEVERAL, Value::Array(values)) => values.iter().all(|value| options.contains(value)),
+            (SEVERAL, Value::Array(values)) => {
+                let mut seen = values.iter().enumerate();
+                seen.all(|(at, value)| options.contains(value) && !values[..at].contains(value))
+            }
             _ => options.contains(value),
         };
     }
@@ -270,6 +277,11 @@ fn suits(field: &FieldView<'_>, value: &Value) -> bool {
 fn is_same_text(submitted: &str, shown: &str) -> bool {
     let plain = |text: &str| with_line_ends(text).replace('\r', "\n");
     plain(submitted) == plain(shown)
+}
+
+fn has_same_items(list: &Value, other: &Value) -> bool {
+    let (Value::Array(list), Value::Array(other)) = (list, other) else { return false };
+    list.len() == other.len() && list.iter().all(|item| other.contains(item))
 }
 
 /// Returns the choices that were made for a control, in the order of the options.

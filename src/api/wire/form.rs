@@ -129,15 +129,30 @@ fn choices_of(schema: &Map<String, Value>, required: bool) -> Option<Choices<'_>
     if BEYOND.iter().any(|key| schema.contains_key(*key)) {
         return None;
     }
-    match (schema.get("enum"), schema.get("oneOf"), schema.get("anyOf")) {
-        (None, None, None) => Some(Choices::default()),
+    let choices = match (schema.get("enum"), schema.get("oneOf"), schema.get("anyOf")) {
+        (None, None, None) => Choices::default(),
         (Some(options), None, None) => {
             let options = without_null(options.as_array()?, required);
-            Some(Choices { options: Some(Cow::Borrowed(options)), titles: None })
+            let titles = schema.get("enumNames").and_then(|names| texts_of(names, options.len()));
+            Choices { options: Some(Cow::Borrowed(options)), titles }
         }
-        (None, Some(named), None) | (None, None, Some(named)) => titled(named.as_array()?),
-        _ => None,
-    }
+        (None, Some(named), None) | (None, None, Some(named)) => titled(named.as_array()?)?,
+        _ => return None,
+    };
+    let options = choices.options.as_deref().unwrap_or_default();
+    options.iter().all(can_be_chosen).then_some(choices)
+}
+
+/// Returns false for what a choice in a form cannot mean: nothing chosen is an empty text, and browsers
+/// change line ends.
+fn can_be_chosen(option: &Value) -> bool {
+    option.as_str().is_none_or(|text| !text.is_empty() && !text.contains(['\r', '\n']))
+}
+
+/// Reads the names of the options of an older version of MCP.
+fn texts_of(names: &Value, count: usize) -> Option<Vec<&str>> {
+    let names = names.as_array().filter(|names| names.len() == count)?;
+    names.iter().map(Value::as_str).collect()
 }
 
 /// Returns choices that have titles: schemas of one text each.
@@ -231,6 +246,7 @@ mod tests {
         let rows = [
             (json!({ "type": "string", "oneOf": [red, blue] }), &one),
             (json!({ "anyOf": [red, blue] }), &one),
+            (json!({ "type": "string", "enum": ["r", "b"], "enumNames": ["Red", "b"] }), &one),
             (
                 json!({ "type": "array", "items": { "anyOf": [red, blue] }, "default": ["b"] }),
                 &several,
@@ -339,6 +355,9 @@ mod tests {
             of(json!({ "type": "array", "items": { "enum": [1] } })),
             of(json!({ "type": "array", "items": { "type": "object", "enum": ["a"] } })),
             of(json!({ "oneOf": [{ "const": 1 }] })),
+            of(json!({ "enum": ["", "a"] })),
+            of(json!({ "enum": ["a\nb", "c"] })),
+            of(json!({ "oneOf": [{ "const": "", "title": "None" }] })),
             of(json!({ "oneOf": [{ "const": "a", "minLength": 1 }] })),
             of(json!({ "oneOf": [{ "type": "string" }] })),
             of(json!({ "oneOf": [{ "const": "a" }], "enum": ["a"] })),

@@ -284,7 +284,9 @@ impl<'a> AwaitedView<'a> {
                          {tool}"
                     ),
                     (Some(tool), CallStage::Follows) => {
-                        format!("attempt {attempt} follows a task of the tool {tool}")
+                        format!(
+                            "attempt {attempt} follows what the tool {tool} has begun elsewhere"
+                        )
                     }
                     (None, _) => format!("attempt {attempt} is running"),
                 };

@@ -25,7 +25,7 @@ fn asks_are_listed_claimed_and_answered() {
     let ask = asked(&seat, "x-1");
     let listed = seat.run(&["inbox", "list"]).stdout;
     let line = listed.lines().nth(1).unwrap();
-    assert!(line.starts_with(&format!("{ask}  step  open   -")), "{listed}");
+    assert!(line.starts_with(&format!("{ask}  step  open   20")), "since when: {listed}");
     assert!(line.ends_with("x-1 ask  ann asks"), "{listed}");
 
     let shown = seat.run(&["inbox", "show", &ask]).stdout;

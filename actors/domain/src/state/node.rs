@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::assignment::AskRules;
 use crate::failure::{AttemptError, ErrorClass};
 use crate::ids::{ExecutionId, PathHead};
+use crate::note::CallStage;
 use crate::plan::{Step, Work};
 use crate::principal::Principal;
 use crate::question::{Given, Question, Questions};
@@ -233,13 +234,21 @@ impl Sequence {
 /// Milliseconds after which an attempt that follows something elsewhere is not suspected of the crash
 /// that interrupted it.
 const FOLLOWED_MS: i64 = 60_000;
+/// Attempts after which it is suspected nevertheless.
+const FOLLOWED_ATTEMPTS_MAX: u32 = 100;
 
 impl Node {
     /// Returns the number of interruptions by a crash, with one that is noticed at this time. An attempt
-    /// that has noted where it continues may last for days, with any number of crashes.
+    /// that only waited for its place has caused none; one that follows something elsewhere may last for
+    /// days, with several crashes.
     pub(crate) fn interruptions_with(&self, at: Timestamp) -> u32 {
         let lasted_ms = at.0.saturating_sub(self.attempt_started_at.0);
-        if self.noted.is_some() && lasted_ms >= FOLLOWED_MS { 0 } else { self.interruptions + 1 }
+        let is_suspect = lasted_ms < FOLLOWED_MS || self.attempt >= FOLLOWED_ATTEMPTS_MAX;
+        match CallStage::of(self.noted.as_deref()) {
+            CallStage::WaitsForPlace => self.interruptions,
+            CallStage::Follows if !is_suspect => 0,
+            CallStage::Works | CallStage::Follows => self.interruptions + 1,
+        }
     }
 
     pub fn new(input: Arc<Value>, at: Timestamp) -> Self {

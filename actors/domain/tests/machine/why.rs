@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use greenroom_domain::definition::{Body, Projection, RetryPolicy, SuspendRule};
 use greenroom_domain::machine::{AtDeadline, Awaited, Cause, ChildStatus, Command};
-use greenroom_domain::note::{CallStage, waiting_for_place};
+use greenroom_domain::note::{CallStage, Queued};
 use serde_json::json;
 
 use crate::machine::build::{Adorned, all, body, child, map, run, sleep, workflow};
@@ -87,7 +87,9 @@ fn a_running_body_names_the_tool_that_it_calls() {
     let tool = Body::Tool { tool: "own.stay".to_owned(), args: None };
     let mut world = World::of(vec![map("a", json!(1)), body("b", tool).within(500)]);
     assert_eq!(why(&world), ["b: works #1 in own.stay from 0 to 500"]);
-    for (memo, stage) in [(waiting_for_place(), "queues"), (json!({ "task": 1 }), "follows")] {
+    for (memo, stage) in
+        [(Queued::default().to_note(), "queues"), (json!({ "task": 1 }), "follows")]
+    {
         let memo = Arc::new(memo);
         world.send(Command::NoteStep { path: Arc::from("b"), attempt: 1, memo });
         assert_eq!(why(&world), [format!("b: {stage} #1 in own.stay from 0 to 500")]);

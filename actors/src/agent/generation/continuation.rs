@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::agent::ask::OnTimeout;
 use crate::agent::outcome::PendingAsk;
 use crate::domain::message::{Message, Part, ToolApproval, ToolCall};
+use crate::domain::note::Queued;
 use crate::ports::model::{ModelOptions, Usage};
 use crate::ports::store::{ApprovedTools, GenerationRecord};
 use crate::requests::forget_operation;
@@ -127,6 +128,11 @@ pub(crate) struct OpenCall {
 }
 
 impl OpenCall {
+    /// Returns true if the call was waiting for its place among the concurrent calls of its tool.
+    pub(super) fn waits_for_place(&self) -> bool {
+        self.is_noted && self.memo.as_deref().is_some_and(|memo| Queued::of(memo).is_some())
+    }
+
     /// Creates a call of the last turn that waits for nothing.
     pub(super) fn new(number: usize, call: &ToolCall) -> Self {
         Self {
@@ -394,9 +400,13 @@ impl Continuation {
         withdrawn
     }
 
-    /// Takes a note of a call of the last turn; `None` withdraws the one before.
-    pub(super) fn note(&mut self, number: usize, call: &ToolCall, memo: Option<Arc<Value>>) {
-        let is_noted = memo.is_some();
+    /// Takes a note of a call of the last turn, or the memo of its question in place of one.
+    pub(super) fn note(
+        &mut self,
+        number: usize,
+        call: &ToolCall,
+        (memo, is_noted): (Option<Arc<Value>>, bool),
+    ) {
         if let Some(known) = self.calls.iter_mut().find(|known| known.number == number) {
             (known.memo, known.is_noted) = (memo, is_noted);
             return;

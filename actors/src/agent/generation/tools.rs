@@ -117,6 +117,8 @@ pub(crate) struct Caller {
     pub(crate) answers: Vec<Value>,
     /// Memo of the tool's newest question.
     pub(crate) memo: Option<Arc<Value>>,
+    /// True if that is what the call has noted instead.
+    pub(crate) has_noted: bool,
     /// Subject of the newest approval that the tool has asked for.
     pub(crate) approved: Option<Arc<str>>,
     /// Takes notes of the call.
@@ -323,6 +325,7 @@ impl Caller {
             is_repetition: self.is_interrupted,
             answers: Arc::new(Answers::new(self.answers.clone())),
             memo: self.memo.clone(),
+            has_noted: self.has_noted,
             approved: self.approved.clone(),
             progress: ProgressSender::default(),
             notes: self.notes.clone(),

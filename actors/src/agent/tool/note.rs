@@ -17,8 +17,9 @@ pub(crate) const NOTE_BYTES_MAX: usize = 128 * 1024;
 pub(crate) struct Note {
     /// Position of the call among those of its turn.
     pub(crate) number: usize,
-    /// `None` withdraws the note before.
     pub(crate) memo: Option<Arc<Value>>,
+    /// False if the note before is withdrawn, and `memo` that of a question again.
+    pub(crate) is_note: bool,
     /// Notified once it is durable.
     pub(crate) taken: oneshot::Sender<()>,
 }
@@ -56,16 +57,26 @@ impl fmt::Debug for NoteSender {
 }
 
 impl NoteSender {
-    /// Returns true once the note is durable, or the one before is durably withdrawn.
-    pub(super) async fn send(&self, memo: Option<Arc<Value>>) -> bool {
+    /// Returns true once the note is durable.
+    pub(super) async fn send(&self, memo: Arc<Value>) -> bool {
+        self.deliver(Some(memo), true).await
+    }
+
+    /// Withdraws the note before; `memo` is that of the newest question, which an agent's call keeps
+    /// there. Returns true once that is durable.
+    pub(super) async fn withdraw(&self, memo: Option<Arc<Value>>) -> bool {
+        self.deliver(memo, false).await
+    }
+
+    async fn deliver(&self, memo: Option<Arc<Value>>, is_note: bool) -> bool {
         match &self.recipient {
             NoteRecipient::Generation { number, sender } => {
                 let (taken, done) = oneshot::channel();
-                let note = Note { number: *number, memo, taken };
+                let note = Note { number: *number, memo, is_note, taken };
                 sender.send(note).await.is_ok() && done.await.is_ok()
             }
             NoteRecipient::Step { path, attempt, execution } => {
-                let memo = memo.unwrap_or_default();
+                let memo = memo.filter(|_| is_note).unwrap_or_default();
                 let note = StepNote { path: Arc::clone(path), attempt: *attempt, memo };
                 execution.send(note).await.unwrap_or_default()
             }

@@ -65,7 +65,7 @@ pub(super) fn token_of(answer: &Answer, secrets: &Known) -> Result<Given, String
     }
     let Some(read) = read else { return Err("its answer is no JSON".to_owned()) };
     // some answer a refusal with status 200
-    if read.get("error").is_some() {
+    if read.get("error").is_some_and(|error| !error.is_null()) {
         return Err(refusal(answer.status, Some(&read), secrets));
     }
     let Some(token) = read["access_token"].as_str() else {

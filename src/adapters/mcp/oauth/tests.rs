@@ -178,3 +178,21 @@ async fn a_wider_scope_is_asked_for_unless_it_is_configured() {
     let why = "it wants a token with the scope `x y` (status 403); see `oauth.scope`";
     assert_eq!(refusal.to_string(), why);
 }
+
+#[tokio::test]
+async fn a_scope_that_gets_no_token_is_not_asked_for_again() {
+    let authority = Authority::start(|number| match number {
+        1 => (400, r#"{"error":"invalid_scope"}"#.to_owned()),
+        _ => token(number),
+    });
+    let header = "Bearer error=\"insufficient_scope\", scope=\"x\"";
+    let tokens = authority.tokens(None);
+    let used = tokens.current().await.unwrap();
+    let refusal = tokens.widened(used.as_ref(), header).await.unwrap_err();
+    assert!(refusal.to_string().contains("invalid_scope"), "{refusal}");
+    assert_eq!(current(&tokens).await, is(0));
+    later(121).await;
+    assert_eq!(current(&tokens).await, is(2));
+    let scoped: Vec<_> = authority.asked().iter().map(|asked| asked.contains("scope=")).collect();
+    assert_eq!(scoped, [false, true, false]);
+}

@@ -70,6 +70,18 @@ fn checked_boxes_become_a_list() {
     assert_eq!(read(&[("data.a", "b"), ("data.b", "r")]), Ok(json!({ "approved": true })));
     let other = json!({ "approved": true, "input": { "a": ["b"], "b": [] } });
     assert_eq!(read(&[("data.a", "b")]), Ok(other));
+
+    // approving what was shown changes nothing, also not its order
+    let written = json!({ "a": ["b", "r"] });
+    let read = with_arguments(&schema, &written).read(&pairs(&[
+        ("approved", "true"),
+        ("data.a", "r"),
+        ("data.a", "b"),
+    ]));
+    assert_eq!(read, Ok(json!({ "approved": true })));
+    let twice = json!({ "a": ["b", "b"] });
+    let AskForm::Decision(Some(arguments)) = with_arguments(&schema, &twice) else { panic!() };
+    assert!(matches!(arguments.form, ValueForm::Json(_)), "boxes do not show a value twice");
 }
 
 #[test]

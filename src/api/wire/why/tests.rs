@@ -107,7 +107,11 @@ fn a_running_attempt_names_the_tool_that_it_calls() {
         (None, CallStage::Works, "attempt 2 is running"),
         (Some("own.stay"), CallStage::Works, "attempt 2 calls the tool own.stay"),
         (Some("own.stay"), CallStage::WaitsForPlace, queued),
-        (Some("own.stay"), CallStage::Follows, "attempt 2 follows a task of the tool own.stay"),
+        (
+            Some("own.stay"),
+            CallStage::Follows,
+            "attempt 2 follows what the tool own.stay has begun elsewhere",
+        ),
     ] {
         let mut expected = json!({
             "kind": "step", "stepId": "a", "path": "both/left/a", "message": message,

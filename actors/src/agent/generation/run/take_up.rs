@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::generation::GenerateError;
-use crate::agent::generation::continuation::Continuation;
+use crate::agent::generation::continuation::{Continuation, OpenCall};
 use crate::agent::generation::sequencer::EventSequencer;
 use crate::agent::generation::turn::{Ended, Transcript, Turns, compile_schema};
 use crate::observe::trace::generation::new_spans;
@@ -180,10 +180,20 @@ impl Run {
         ));
     }
 
+    /// Returns true if all calls without results were waiting for their place.
+    fn only_waited(&self, kept: &Continuation) -> bool {
+        let calls = self.transcript.last().map_or(0, |step| step.tool_calls.len());
+        let mut open = (0..calls).filter(|number| !self.transcript.has_result(*number)).peekable();
+        open.peek().is_some()
+            && open.all(|number| kept.call(number).is_some_and(OpenCall::waits_for_place))
+    }
+
     /// Makes this run the one that continues, and counts interruptions.
     async fn claim(&mut self, mut kept: Continuation, revision: u64) -> Result<(), GenerateError> {
         self.is_interrupted = !kept.is_released;
         kept.interruptions += u32::from(self.is_interrupted);
+        // calls that waited for their place have caused no crash
+        kept.shutdowns += u32::from(self.is_interrupted && self.only_waited(&kept));
         kept.is_released = false;
         let crashes = kept.interruptions.saturating_sub(kept.shutdowns);
         self.continuation = Some(kept);

@@ -134,10 +134,10 @@ impl Run {
 
     /// Records a note of a call.
     async fn take_note(&mut self, note: Note) -> Result<(), GenerateError> {
-        let Note { number, memo, taken } = note;
+        let Note { number, memo, is_note, taken } = note;
         let call = self.transcript.last().and_then(|step| step.tool_calls.get(number)).cloned();
         if let (Some(call), Some(kept)) = (call, &mut self.continuation) {
-            kept.note(number, &call, memo);
+            kept.note(number, &call, (memo, is_note));
             let change = self.put_continuation(Vec::new());
             self.record_with(change).await?;
             // a call that has ended meanwhile does not wait
@@ -216,6 +216,7 @@ impl Run {
             is_interrupted: permission.is_interrupted,
             answers: earlier.map(|earlier| earlier.answers.clone()).unwrap_or_default(),
             memo: earlier.and_then(|earlier| earlier.memo.clone()),
+            has_noted: earlier.is_some_and(|earlier| earlier.is_noted),
             approved: earlier.and_then(|earlier| earlier.approved.clone()),
             ..caller
         };
@@ -266,6 +267,7 @@ impl Run {
             answers: Vec::new(),
             memo: None,
             approved: None,
+            has_noted: false,
             notes: None,
         }
     }

@@ -82,7 +82,7 @@ pub(crate) async fn invoke(
     let cancellation = invocation.context.cancellation.clone().drop_guard();
     let begin = Instant::now();
     let deadline = begin + limit;
-    let (context, was_waiting) = invocation.context.out_of_queue();
+    let (context, was_waiting) = invocation.context.after_queue();
     let place = placed(&deps, &tool, &context, was_waiting);
     let permit = match tokio::time::timeout_at(deadline, place).await {
         Ok(Ok(permit)) => permit.map(Arc::new),
@@ -158,24 +158,26 @@ async fn placed(
     context: &ToolContext,
     was_waiting: bool,
 ) -> Result<Option<OwnedSemaphorePermit>, &'static str> {
-    let Some(permits) = &tool.permits else { return Ok(None) };
-    let (permit, is_noted) = match Arc::clone(permits).try_acquire_owned() {
-        Ok(permit) => (permit, was_waiting),
-        Err(TryAcquireError::Closed) => return Err(CLOSED),
-        Err(TryAcquireError::NoPermits) => {
-            let is_noted = was_waiting || context.wait_for_place().await;
-            let permit = Arc::clone(permits).acquire_owned().await.map_err(|_| CLOSED)?;
-            (permit, is_noted)
-        }
+    let (permit, is_noted) = match &tool.permits {
+        None => (None, was_waiting),
+        Some(permits) => match Arc::clone(permits).try_acquire_owned() {
+            Ok(permit) => (Some(permit), was_waiting),
+            Err(TryAcquireError::Closed) => return Err(CLOSED),
+            Err(TryAcquireError::NoPermits) => {
+                let is_noted = was_waiting || context.note_queued().await;
+                let permit = Arc::clone(permits).acquire_owned().await.map_err(|_| CLOSED)?;
+                (Some(permit), is_noted)
+            }
+        },
     };
     // places become free at the end of a stop, which drops those that wait too
     if deps.live.is_closed() {
         return std::future::pending().await;
     }
-    if is_noted && !context.take_place().await {
+    if is_noted && !context.withdraw_queued().await {
         return Err("the call was not made: its record cannot be written");
     }
-    Ok(Some(permit))
+    Ok(permit)
 }
 
 /// Runs the tool.

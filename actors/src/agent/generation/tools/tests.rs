@@ -103,6 +103,7 @@ fn caller() -> Caller {
         answers: Vec::new(),
         memo: None,
         approved: None,
+        has_noted: false,
         notes: None,
     }
 }
