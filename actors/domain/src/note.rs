@@ -11,7 +11,7 @@ const WAITS_FOR_PLACE: &str = "greenroom/waitsForPlace";
 /// A call that waits for its place among the concurrent calls of its tool: this attempt has done nothing
 /// yet.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(default)]
 pub struct Queued {
     /// Memo of the tool's newest question, which the call finds once it is made.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,7 +33,7 @@ impl Queued {
     }
 }
 
-/// What the call of a tool does, as its note says.
+/// Stage of the call of a tool, as its note says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CallStage {
     /// It works, as far as is known.

@@ -240,7 +240,7 @@ impl ToolContext {
     }
 
     /// Notes that the call waits for its place among the concurrent calls of its tool. One that continues
-    /// from a note of its own has no need of that.
+    /// from its own note has no need of that.
     pub(super) async fn note_queued(&self) -> bool {
         let queued = Queued { memo: self.memo.clone(), is_repetition: self.is_repetition };
         !self.has_noted && self.note(queued.to_note()).await

@@ -102,7 +102,7 @@ struct Held {
     asked: Vec<String>,
     /// Scopes of the newest request that got a token.
     requested: Vec<String>,
-    /// Where the server has said that its metadata is.
+    /// Address of its metadata, as the server has said.
     resource_metadata: Option<String>,
     /// The newest failure, until there is a token again.
     failed: Option<(Instant, Refusal)>,

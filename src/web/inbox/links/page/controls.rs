@@ -190,7 +190,7 @@ impl Controls<'_> {
             [] => shown.iter().any(|it| choice_text(it) == value),
             given => given.iter().any(|(name, text)| name == control && text == value),
         };
-        // one that was sent with no box checked is told from one that was not sent
+        // a form that was sent with no box checked differs from one that was not sent
         html.push_str("<input type=\"hidden\" name=\"sent\" value=\"1\">\n");
         let name = escape(control);
         for (value, text) in choices(field) {
