@@ -72,16 +72,22 @@ impl WatchedClient {
 
     /// Sends a request with a token, if there are any. One that is refused for its token is sent again
     /// with another one: once because the token has ended, and once because its scope is too narrow.
-    async fn authorized<T, F>(&self, send: impl Fn(Option<String>) -> F) -> HttpResult<T>
+    /// Without tokens it is not copied.
+    async fn authorized<R, T, F>(
+        &self,
+        request: R,
+        send: impl Fn(R, Option<String>) -> F,
+    ) -> HttpResult<T>
     where
+        R: Clone,
         F: Future<Output = HttpResult<T>>,
     {
-        let Some(tokens) = &self.tokens else { return send(None).await };
+        let Some(tokens) = &self.tokens else { return send(request, None).await };
         let text = |token: &Option<Arc<Token>>| token.as_ref().map(|token| token.text.clone());
         let mut token = tokens.current().await.map_err(refused)?;
         let (mut may_renew, mut may_widen) = (true, true);
         loop {
-            let error = match send(text(&token)).await {
+            let error = match send(request.clone(), text(&token)).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
@@ -180,17 +186,18 @@ impl StreamableHttpClient for WatchedClient {
         limits: StreamableHttpResponseLimits,
     ) -> HttpResult<StreamableHttpPostResponse> {
         self.session.set(session_id.clone());
-        let send = |token: Option<String>| {
+        let send = |(message, session_id, headers), token: Option<String>| {
+            let auth_header = token.or_else(|| auth_header.clone());
             self.client.post_message_with_response_limits(
                 Arc::clone(&uri),
-                message.clone(),
-                session_id.clone(),
-                token.or_else(|| auth_header.clone()),
-                custom_headers.clone(),
+                message,
+                session_id,
+                auth_header,
+                headers,
                 limits,
             )
         };
-        let answer = self.authorized(send).await?;
+        let answer = self.authorized((message, session_id, custom_headers), send).await?;
         Ok(match answer {
             StreamableHttpPostResponse::Sse(events, session) => {
                 StreamableHttpPostResponse::Sse(self.watched(events), session)
@@ -206,15 +213,12 @@ impl StreamableHttpClient for WatchedClient {
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> HttpResult<()> {
-        let send = |token: Option<String>| {
-            self.client.delete_session(
-                Arc::clone(&uri),
-                Arc::clone(&session_id),
-                token.or_else(|| auth_header.clone()),
-                custom_headers.clone(),
-            )
+        let send = |headers, token: Option<String>| {
+            let auth_header = token.or_else(|| auth_header.clone());
+            let (uri, session_id) = (Arc::clone(&uri), Arc::clone(&session_id));
+            self.client.delete_session(uri, session_id, auth_header, headers)
         };
-        self.authorized(send).await
+        self.authorized(custom_headers, send).await
     }
 
     async fn get_stream(
@@ -246,17 +250,19 @@ impl StreamableHttpClient for WatchedClient {
         custom_headers: HashMap<HeaderName, HeaderValue>,
         event_bytes_max: usize,
     ) -> HttpResult<BoxedSseResponse> {
-        let send = |token: Option<String>| {
+        let send = |(session_id, last_event_id, headers), token: Option<String>| {
+            let auth_header = token.or_else(|| auth_header.clone());
             self.client.get_stream_with_max_sse_event_size(
                 Arc::clone(&uri),
-                session_id.clone(),
-                last_event_id.clone(),
-                token.or_else(|| auth_header.clone()),
-                custom_headers.clone(),
+                session_id,
+                last_event_id,
+                auth_header,
+                headers,
                 event_bytes_max,
             )
         };
-        let events = self.authorized(send).await?;
+        let request = (session_id, last_event_id, custom_headers);
+        let events = self.authorized(request, send).await?;
         Ok(self.watched(events).then(late).boxed())
     }
 }
