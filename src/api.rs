@@ -15,7 +15,7 @@ pub mod ids;
 pub mod inbox;
 pub mod json;
 pub mod logs;
-pub mod mcp;
+pub mod mcp_servers;
 pub mod memory;
 pub mod observability;
 pub mod openapi;

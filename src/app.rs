@@ -74,10 +74,10 @@ use crate::telemetry::logs::{LogOptions, LogSink, LogStoreSettings, LogStoreWrit
 use crate::telemetry::sources::Sources;
 use crate::web::binding::Binding;
 use crate::web::custom::Routes;
-use crate::web::door::Door;
 use crate::web::server::{listen, serve};
 use crate::web::settings::WebConfig;
 use crate::web::shutdown::Shutdown;
+use crate::web::stoppable_listener::StoppableListener;
 
 /// Log targets of libraries that report misbehaving clients and MCP servers, notices of a database and
 /// connections that it closed: the server says itself what an operator has to know of them.
@@ -132,7 +132,7 @@ pub(crate) fn run(
 pub struct Application {
     server: Server,
     /// Closed when the server begins to stop; `None` where no other server can be asked instead.
-    door: Option<Door>,
+    listener: Option<StoppableListener>,
     handle: Handle,
     shutdown: Shutdown,
     telemetry: Telemetry,
@@ -200,7 +200,8 @@ impl Application {
         let catalogue = Arc::clone(&web.binding.catalogue);
         let shutdown = Shutdown::new();
         // callers reach the others through a load balancer, which repeats what was not connected
-        let door = config.cluster.listen.map(|_| Door::of(&listener)).transpose()?;
+        let stoppable =
+            config.cluster.listen.map(|_| StoppableListener::of(&listener)).transpose()?;
         let handle = Handle::new(runtime.clone(), host);
         let server = serve(listener, handle.clone(), web, shutdown.clone())?;
         // without the parts: the store belongs to the runtime alone
@@ -211,7 +212,7 @@ impl Application {
         let reloading = Reloading::new(config, registered, context)?;
         Ok(Self {
             server,
-            door,
+            listener: stoppable,
             handle,
             shutdown,
             telemetry,

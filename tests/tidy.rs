@@ -8,6 +8,8 @@ mod book;
 mod documents;
 #[path = "tidy/language.rs"]
 mod language;
+#[path = "tidy/matches.rs"]
+mod matches;
 #[path = "tidy/packages.rs"]
 mod packages;
 

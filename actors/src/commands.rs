@@ -55,7 +55,7 @@ pub(crate) struct Subject {
 
 impl Subject {
     pub(crate) fn is(&self, header: &Header) -> bool {
-        self.workflow == *header.workflow_id && self.visibility.reaches(header.user_id.as_deref())
+        self.workflow == *header.workflow_id && self.visibility.allows(header.user_id.as_deref())
     }
 }
 

@@ -4,10 +4,6 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use crate::agent::tool::ToolContext;
-use crate::function::StepContext;
-use crate::runtime::{Runtime, WeakRuntime};
-
 /// Owner of a runtime, such as a server.
 pub type Host = Arc<dyn Any + Send + Sync>;
 
@@ -17,8 +13,9 @@ pub(crate) struct Home(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    /// Set at the launch, before anything runs.
-    runtime: OnceLock<WeakRuntime>,
+    /// Set at the launch, before anything runs. Its type is known to the runtime alone: contexts of
+    /// functions and tools have a home, and the runtime is made of those who use them.
+    runtime: OnceLock<Box<dyn Any + Send + Sync>>,
     host: Option<Host>,
 }
 
@@ -27,12 +24,14 @@ impl Home {
         Self(Arc::new(Inner { runtime: OnceLock::new(), host }))
     }
 
-    pub(crate) fn set(&self, runtime: WeakRuntime) {
-        self.0.runtime.get_or_init(|| runtime);
+    /// Sets the handle of the runtime, unless there is one.
+    pub(crate) fn set<T: Any + Send + Sync>(&self, runtime: T) {
+        self.0.runtime.get_or_init(|| Box::new(runtime));
     }
 
-    pub(crate) fn runtime(&self) -> Option<Runtime> {
-        self.0.runtime.get()?.upgrade()
+    /// Returns the handle of the runtime.
+    pub(crate) fn get<T: Any>(&self) -> Option<&T> {
+        self.0.runtime.get()?.downcast_ref()
     }
 
     pub(crate) fn host(&self) -> Option<&(dyn Any + Send + Sync)> {
@@ -42,30 +41,6 @@ impl Home {
 
 impl fmt::Debug for Home {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Home").field(&self.runtime().is_some()).finish()
-    }
-}
-
-impl StepContext {
-    /// Returns the runtime that runs the step; `None` in unit tests, and once it has ended.
-    pub fn runtime(&self) -> Option<Runtime> {
-        self.home.runtime()
-    }
-
-    /// Returns [`RuntimePorts::host`](crate::RuntimePorts::host) of the runtime.
-    pub fn host(&self) -> Option<&(dyn Any + Send + Sync)> {
-        self.home.host()
-    }
-}
-
-impl ToolContext {
-    /// Returns the runtime that makes the call; `None` in unit tests, and once it has ended.
-    pub fn runtime(&self) -> Option<Runtime> {
-        self.home.runtime()
-    }
-
-    /// Returns [`RuntimePorts::host`](crate::RuntimePorts::host) of the runtime.
-    pub fn host(&self) -> Option<&(dyn Any + Send + Sync)> {
-        self.home.host()
+        f.debug_tuple("Home").field(&self.0.runtime.get().is_some()).finish()
     }
 }

@@ -71,7 +71,6 @@ pub use bulk::{
     BULK_IDS_MAX, BULK_PREVIEW_MAX, BULK_WORKFLOW, BulkAction, BulkOperation, BulkPreview,
     BulkReach,
 };
-pub(crate) use weak::WeakRuntime;
 
 pub use cancelled::CancelGenerationError;
 pub use continued_chat::{ContinueChatError, ContinuedChat, WaitingChat};

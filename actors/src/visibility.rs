@@ -17,7 +17,7 @@ pub enum Visibility {
 
 impl Visibility {
     /// True if a resource of this owner, or without one, is visible.
-    pub fn reaches(&self, owner: Option<&str>) -> bool {
+    pub fn allows(&self, owner: Option<&str>) -> bool {
         match self {
             Self::Everything => true,
             Self::Of(user) => owner == Some(&**user),
@@ -38,7 +38,7 @@ mod tests {
             (Visibility::Nothing, [false, false, false]),
         ];
         for (visibility, expected) in rows {
-            let seen = [Some("ann"), Some("ben"), None].map(|owner| visibility.reaches(owner));
+            let seen = [Some("ann"), Some("ben"), None].map(|owner| visibility.allows(owner));
             assert_eq!(seen, expected, "{visibility:?}");
         }
     }

@@ -134,7 +134,7 @@ impl Caller {
 
     /// Returns true if the caller sees the data of this user.
     pub fn sees(&self, owner: Option<&str>) -> bool {
-        self.visibility().reaches(owner)
+        self.visibility().allows(owner)
     }
 
     /// Returns true if the caller sees no data, not even its own.

@@ -10,7 +10,7 @@ mod described;
 mod embed;
 mod frames;
 mod inbox;
-mod mcp;
+mod mcp_face;
 mod memory;
 mod observability;
 mod openai;

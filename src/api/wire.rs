@@ -15,7 +15,7 @@ pub mod history;
 pub mod inbox;
 pub mod log;
 pub mod log_frame;
-pub mod mcp;
+pub mod mcp_servers;
 pub mod message;
 mod object_progress;
 pub mod object_stream;

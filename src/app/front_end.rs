@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use url::Url;
 
-use crate::api::faces::mcp::{McpServer, Offer, Protection, WELL_KNOWN};
+use crate::api::faces::mcp::{Offer, Protection, ServedFace, WELL_KNOWN};
 use crate::api::inbox::Links;
 #[cfg(feature = "ui")]
 use crate::config::{Accent, ConsoleConfig, LoginUrl};
@@ -18,16 +18,16 @@ use super::{capacity, web_config};
 /// Returns the configuration; that of the routes and of the running server is still missing.
 pub(super) fn prepare(config: &Config) -> Result<WebConfig, ConfigProblem> {
     let admission = capacity::prepare(&config.limits);
-    let (links, mcp) = (links(config)?, mcp_servers(config)?);
+    let (links, mcp) = (links(config)?, served_faces(config)?);
     Ok(WebConfig { links, mcp, admission, ..web_config(config) })
 }
 
 /// Returns the faces for clients of MCP, with their keys.
-fn mcp_servers(config: &Config) -> Result<Vec<Arc<McpServer>>, ConfigProblem> {
-    let server = |face: &McpFace| {
+fn served_faces(config: &Config) -> Result<Vec<Arc<ServedFace>>, ConfigProblem> {
+    let served = |face: &McpFace| {
         let key = face.key(|name| std::env::var(name).ok())?;
         let McpFace { name, workflows, agents, tools, .. } = face.clone();
-        Ok(Arc::new(McpServer {
+        Ok(Arc::new(ServedFace {
             name,
             offer: Offer { workflows, agents, tools },
             has_resources: face.has_resources,
@@ -37,7 +37,7 @@ fn mcp_servers(config: &Config) -> Result<Vec<Arc<McpServer>>, ConfigProblem> {
             key,
         }))
     };
-    config.faces.mcp.iter().map(server).collect()
+    config.faces.mcp.iter().map(served).collect()
 }
 
 /// Returns what makes and reads links to asks, if the configuration has a secret for them.

@@ -62,7 +62,7 @@ impl Application {
 
     pub(crate) async fn run_until(self, stops_on: StopsOn) -> io::Result<()> {
         let Self { server, handle: own, shutdown, telemetry, grace, .. } = self;
-        let Self { door, environment, log_writer, reloading, mcp, store_lost, .. } = self;
+        let Self { listener, environment, log_writer, reloading, mcp, store_lost, .. } = self;
         let (address, runtime) = (own.address(), own.runtime().clone());
         let mut signals = match stops_on {
             StopsOn::Signals => Some(Signals::listen(reloading.is_some())?),
@@ -94,8 +94,8 @@ impl Application {
             };
             tokio::select! {
                 () = async {
-                    if let Some(door) = door {
-                        door.close(&handle).await;
+                    if let Some(listener) = listener {
+                        listener.close(&handle).await;
                     }
                     stop(&draining, &shutdown, &handle, grace).await;
                     mcp.stop().await;

@@ -129,6 +129,12 @@ impl McpServer {
         self.set_in("on_input", "deadline", milliseconds(deadline))
     }
 
+    /// Begins with a handshake of version 2025-11-25 of the protocol, for servers that use what newer
+    /// versions no longer have, such as questions while a call runs.
+    pub fn older_protocol(self) -> Self {
+        self.set("protocol", "2025-11-25".into())
+    }
+
     /// Leaves out tools whose definitions change, until they are accepted; without this, calls of them
     /// need an approval.
     pub fn drop_changed(self) -> Self {

@@ -1,4 +1,4 @@
-//! `[faces]`: doors for clients that speak other protocols. Each is closed until it is written.
+//! `[faces]`: APIs for clients that speak other protocols. None is served unless it is configured.
 
 mod mcp;
 mod openai;

@@ -21,7 +21,9 @@ use super::programs::Program;
 use super::section::Section;
 use super::tools::{Parts, approval, in_scope};
 use super::workflows::deepest;
-use crate::adapters::mcp::settings::{McpServer, McpTransport, OnChange, OnInput, TASK_TIMEOUT};
+use crate::adapters::mcp::settings::{
+    McpServer, McpTransport, OnChange, OnInput, Protocol, TASK_TIMEOUT,
+};
 use crate::globs::Globs;
 
 /// Bounds of `message_bytes_max`.
@@ -92,6 +94,7 @@ pub(crate) fn read(name: &str, section: Section<'_>) -> Option<McpConfig> {
     let retry = section.get("retry").map(|entry| globs(&entry));
     let on_input = section.get("on_input").map(|entry| on_input(&entry));
     let on_change = section.get("on_change").map(|entry| on_change(&entry));
+    let protocol = section.get("protocol").map(|entry| protocol(&entry));
     let timeout = section.get("timeout").and_then(|entry| entry.duration());
     let task_timeout = section.get("task_timeout").and_then(|entry| entry.duration());
     let connect_timeout = section.get("connect_timeout").and_then(|entry| entry.duration());
@@ -100,6 +103,7 @@ pub(crate) fn read(name: &str, section: Section<'_>) -> Option<McpConfig> {
     let server = McpServer {
         name: name.into(),
         oauth: credentials.map_or(Some(None), |oauth| oauth.map(Some))?,
+        protocol: protocol.unwrap_or(Some(Protocol::Newest))?,
         tools: tools.unwrap_or_else(|| Some(Globs::default()))?,
         approval: approval.unwrap_or(Some(None))?,
         retry: retry.map_or(Some(None), |retry| retry.map(Some))?,
@@ -279,6 +283,11 @@ fn on_input(entry: &Entry<'_>) -> Option<Option<OnInput>> {
 fn on_change(entry: &Entry<'_>) -> Option<OnChange> {
     let known = [("ask", OnChange::Ask), ("use", OnChange::Use), ("drop", OnChange::Drop)];
     entry.one_of(&known)
+}
+
+/// Reads how conversations begin.
+fn protocol(entry: &Entry<'_>) -> Option<Protocol> {
+    entry.one_of(&[("newest", Protocol::Newest), ("2025-11-25", Protocol::Handshake)])
 }
 
 fn restart(section: Section<'_>) -> (Option<Duration>, Option<Duration>) {

@@ -55,6 +55,7 @@ mod tests {
                     .retry(["get_one"])
                     .restart(seconds(2), seconds(9))
                     .refuse_questions()
+                    .older_protocol()
                     .drop_changed()
                     .tools_seen_max(9)
                     .timeout(seconds(3))
@@ -64,7 +65,7 @@ mod tests {
                  memory_bytes_max = 268435456\ntools = [\"get_*\", \"!get_secret\"]\n\
                  approval = [\"get_all\"]\nretry = [\"get_one\"]\n\
                  restart = { delay = \"2s\", max_delay = \"9s\" }\n\
-                 on_change = \"drop\"\ntools_seen_max = 9\non_input = \"refuse\"\ntimeout = \"3s\"\ntask_timeout = \"5s\"\nconnect_timeout = \"4s\"\n",
+                 protocol = \"2025-11-25\"\non_change = \"drop\"\ntools_seen_max = 9\non_input = \"refuse\"\ntimeout = \"3s\"\ntask_timeout = \"5s\"\nconnect_timeout = \"4s\"\n",
             ),
             (
                 McpServer::url("https://a.example/mcp")

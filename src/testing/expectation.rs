@@ -69,7 +69,9 @@ impl Expectation {
         let mut problem =
             format!("its status is {}, expected {}", outcome.status.as_str(), expected.as_str());
         if let Some(error) = &outcome.error {
-            let _ = write!(problem, ": {error}{}", in_vain(played));
+            let failed = played.state.error.as_ref().and_then(|it| it.path.as_deref());
+            let place = failed.map(|path| format!("step {path}: ")).unwrap_or_default();
+            let _ = write!(problem, ": {place}{error}{}", in_vain(played));
         }
         if !played.waiting.is_empty() {
             let _ = write!(problem, ": {} waits for an answer", played.waiting.join(", "));

@@ -57,7 +57,19 @@ fn put(steps: &mut [StepDefinition], name: &str, function: &str) -> Put {
             };
             *kind = match kind {
                 StepKind::Tap { .. } => StepKind::Tap { body: body() },
-                _ => StepKind::Then { body: body() },
+                StepKind::Then { .. }
+                | StepKind::When { .. }
+                | StepKind::All { .. }
+                | StepKind::Race { .. }
+                | StepKind::Agent { .. }
+                | StepKind::Workflow { .. }
+                | StepKind::Sleep { .. }
+                | StepKind::SleepUntil { .. }
+                | StepKind::Map { .. }
+                | StepKind::ForEach { .. }
+                | StepKind::Branch { .. }
+                | StepKind::DoWhile { .. }
+                | StepKind::DoUntil { .. } => StepKind::Then { body: body() },
             };
             return Put::Done;
         }

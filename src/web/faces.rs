@@ -1,4 +1,4 @@
-//! Handlers of the doors for clients that speak other protocols.
+//! Handlers of the APIs for clients that speak other protocols.
 
 pub(crate) mod mcp;
 pub(crate) mod openai;

@@ -8,7 +8,7 @@ use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::http::header::{HeaderMap, UPGRADE};
 use actix_web::middleware::Next;
-use actix_web::{Error, FromRequest, HttpMessage, HttpRequest, ResponseError};
+use actix_web::{Error, FromRequest, HttpMessage, HttpRequest, HttpResponse, ResponseError};
 
 use crate::api::ApiError;
 use crate::api::access::{AccessPolicy, Gate};
@@ -16,7 +16,6 @@ use crate::api::caller::Caller;
 use crate::api::catalogue::{Access, Answer, Route, RouteName};
 use crate::api::query::value_of;
 use crate::auth::{AuthError, Providers, RequestHead, User};
-use crate::web::faces::mcp;
 use crate::web::query::{Credentials, all_query_pairs};
 use crate::web::scope::scope_of_user;
 
@@ -27,6 +26,9 @@ pub(crate) struct Auth {
     pub(crate) policy: AccessPolicy,
 }
 
+/// Adds to a refusal how clients of the route get a token.
+pub(crate) type Challenge = fn(&HttpRequest, &mut HttpResponse);
+
 /// Access check of one route.
 #[derive(Debug)]
 pub(crate) struct Gatekeeper {
@@ -36,13 +38,16 @@ pub(crate) struct Gatekeeper {
     opens_sockets: bool,
     /// True if the answer is about the token, which is then never ignored.
     is_about_token: bool,
-    /// True if clients of the route learn where they get a token.
-    is_of_mcp: bool,
+    challenge: Option<Challenge>,
 }
 
 impl Gatekeeper {
     /// Returns `None` if callers of this route are not checked.
-    pub(crate) fn of(auth: &Arc<Auth>, route: &Route) -> Option<Arc<Self>> {
+    pub(crate) fn of(
+        auth: &Arc<Auth>,
+        route: &Route,
+        challenge: Option<Challenge>,
+    ) -> Option<Arc<Self>> {
         if auth.providers.is_empty() || route.access == Access::Open {
             return None;
         }
@@ -50,9 +55,8 @@ impl Gatekeeper {
             route.answer == Answer::WebSocket || matches!(route.name, RouteName::Custom(_));
         let gate = auth.policy.gate(route);
         let is_about_token = route.name == RouteName::WhoAmI;
-        let is_of_mcp = matches!(route.name, RouteName::CallMcp | RouteName::CallNamedMcp);
         let auth = Arc::clone(auth);
-        Some(Arc::new(Self { auth, gate, opens_sockets, is_about_token, is_of_mcp }))
+        Some(Arc::new(Self { auth, gate, opens_sockets, is_about_token, challenge }))
     }
 
     async fn admit(&self, request: &HttpRequest) -> Result<Caller, ApiError> {
@@ -123,8 +127,8 @@ pub(crate) async fn guard<B: MessageBody + 'static>(
         }
         Err(refusal) => {
             let mut response = refusal.error_response();
-            if keeper.is_of_mcp {
-                mcp::challenge(request.request(), &mut response);
+            if let Some(challenge) = keeper.challenge {
+                challenge(request.request(), &mut response);
             }
             Ok(request.into_response(response))
         }

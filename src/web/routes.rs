@@ -11,7 +11,7 @@ use crate::telemetry::metrics::UNMATCHED;
 use crate::web::custom;
 use crate::web::custom::handler::CustomHandler;
 use crate::web::faces::openai;
-use crate::web::gate::{Gatekeeper, guard};
+use crate::web::gate::{Challenge, Gatekeeper, guard};
 use crate::web::request_metrics::{self, RouteMeter};
 use crate::web::settings::WebConfig;
 use crate::web::{
@@ -77,18 +77,23 @@ fn resource(config: &WebConfig, path: &str, tail: &str) -> actix_web::Resource {
     }
     for row in binding.catalogue.at(path) {
         let route = handler(row, &binding.custom);
-        resource = resource.route(match Gatekeeper::of(&binding.auth, row) {
-            Some(keeper) => {
-                route.wrap(from_fn(move |request, next| guard(Arc::clone(&keeper), request, next)))
-            }
-            None => route,
-        });
+        resource =
+            resource.route(match Gatekeeper::of(&binding.auth, row, challenge_of(row.name)) {
+                Some(keeper) => route
+                    .wrap(from_fn(move |request, next| guard(Arc::clone(&keeper), request, next))),
+                None => route,
+            });
     }
     let allow = binding.catalogue.allow_of(path);
     resource.default_service(web::to(move |request: HttpRequest| {
         let method = request.method().to_string();
         std::future::ready(refusal(ApiError::MethodNotAllowed { method, allow: allow.clone() }))
     }))
+}
+
+fn challenge_of(route: RouteName) -> Option<Challenge> {
+    let is_of_mcp = matches!(route, RouteName::CallMcp | RouteName::CallNamedMcp);
+    is_of_mcp.then_some(faces::mcp::challenge)
 }
 
 /// Returns the patterns of a path. The page of the API also has one with a slash at its end.

@@ -7,7 +7,7 @@ use actix_web::HttpRequest;
 use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 
 use crate::api::ApiError;
-use crate::api::faces::mcp::McpServer;
+use crate::api::faces::mcp::ServedFace;
 use crate::api::inbox::Links;
 use crate::api::observability::Storage;
 use crate::faces::OpenAiFace;
@@ -80,7 +80,7 @@ pub(crate) struct WebConfig {
     /// `None` without links to asks.
     pub links: Option<Links>,
     /// Faces for clients of MCP.
-    pub mcp: Vec<Arc<McpServer>>,
+    pub mcp: Vec<Arc<ServedFace>>,
     /// True if spans include inputs and outputs.
     pub observed_content: bool,
     /// True if spans are exported to another service.

@@ -6,7 +6,7 @@ use greenroom_actors::runtime::CallTool;
 
 use crate::api::wire::Iso;
 use crate::api::wire::tool::ToolResultView;
-use crate::api::{ApiError, mcp, tools};
+use crate::api::{ApiError, mcp_servers, tools};
 use crate::web::body::Body;
 use crate::web::call::{Answer, Call};
 use crate::web::local_only::Operator;
@@ -41,7 +41,7 @@ pub(crate) async fn execute(call: Call, body: Body) -> Answer {
 /// `GET /tools/mcp`.
 pub(crate) async fn servers(settings: web::Data<Settings>) -> HttpResponse {
     let servers = settings.config.servers.as_deref();
-    std::future::ready(respond::json(mcp::list(servers))).await
+    std::future::ready(respond::json(mcp_servers::list(servers))).await
 }
 
 /// `POST /tools/mcp/:server/restart`.
@@ -51,7 +51,7 @@ pub(crate) async fn restart(
     settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
     let servers = settings.config.servers.as_deref();
-    let restarted = ids::server(&request).and_then(|name| mcp::restart(servers, &name));
+    let restarted = ids::server(&request).and_then(|name| mcp_servers::restart(servers, &name));
     std::future::ready(restarted.map(respond::json)).await
 }
 
@@ -64,5 +64,5 @@ pub(crate) async fn accept(
 ) -> Result<HttpResponse, ApiError> {
     let (server, body) = body.read_for(ids::server(&request)).await?;
     let servers = settings.config.servers.as_deref();
-    Ok(respond::json(mcp::accept(servers, &server, &body).await?))
+    Ok(respond::json(mcp_servers::accept(servers, &server, &body).await?))
 }

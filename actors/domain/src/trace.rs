@@ -170,7 +170,7 @@ pub struct Trace {
     /// The caller's `tracestate`, propagated unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Arc<str>>,
-    /// The door through which its root in this process was started; `None` for the usual one.
+    /// The API through which its root in this process was started; `None` for the usual one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<Arc<str>>,
 }
@@ -185,7 +185,7 @@ pub enum TraceOrigin {
     Remote(TraceParent),
     /// It is a child of a span of this process.
     Within(Trace),
-    /// The same as the origin, for a caller who came through this door.
+    /// The same as the origin, for a caller who came through this API.
     Through(Arc<str>, Box<Self>),
 }
 
@@ -209,10 +209,10 @@ impl TraceOrigin {
         }
     }
 
-    /// Returns the same origin for a caller who came through a door other than the usual one.
+    /// Returns the same origin for a caller who came through an API other than the usual one.
     #[must_use]
-    pub fn through(self, door: impl Into<Arc<str>>) -> Self {
-        Self::Through(door.into(), Box::new(self))
+    pub fn through(self, via: impl Into<Arc<str>>) -> Self {
+        Self::Through(via.into(), Box::new(self))
     }
 }
 
@@ -246,8 +246,8 @@ impl Trace {
         match from {
             TraceOrigin::New => begun(own_trace_id(owner_id)),
             TraceOrigin::Within(trace) => trace,
-            TraceOrigin::Through(door, origin) => {
-                Self { via: Some(door), ..Self::of(owner_id, root_type, root_id, *origin) }
+            TraceOrigin::Through(via, origin) => {
+                Self { via: Some(via), ..Self::of(owner_id, root_type, root_id, *origin) }
             }
             TraceOrigin::Remote(parent) => Self {
                 parent_span: Some(parent.span_id),

@@ -194,7 +194,17 @@ pub(crate) fn pass_answer(
             subscriber = Some(of_command);
             pass(id, answer, json);
         }
-        other => other.refuse(Unavailable::Moved { execution: Some(id.clone()) }),
+        // these are not forwarded
+        local @ (ExecutionCommand::Describe { .. }
+        | ExecutionCommand::Copy { .. }
+        | ExecutionCommand::Timer(_)
+        | ExecutionCommand::ChildReported { .. }
+        | ExecutionCommand::Report { .. }
+        | ExecutionCommand::Continue
+        | ExecutionCommand::Abort { .. }
+        | ExecutionCommand::Stop { .. }) => {
+            local.refuse(Unavailable::Moved { execution: Some(id.clone()) });
+        }
     }
     subscriber
 }

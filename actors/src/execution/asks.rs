@@ -125,6 +125,25 @@ fn closed_by(fact: &Fact) -> Option<(&StepPath, AskState)> {
         | Fact::TimerFired { path }
         | Fact::StepFailed { path, .. } => Some((path, AskState::Expired)),
         Fact::StepCancelled { path, .. } => Some((path, AskState::Withdrawn)),
-        _ => None,
+        // the end of an execution withdraws what is open, see `update`
+        Fact::WorkflowCompleted { .. }
+        | Fact::WorkflowFailed { .. }
+        | Fact::WorkflowCancelled { .. } => None,
+        Fact::WorkflowStarted(_)
+        | Fact::WorkflowSuspended { .. }
+        | Fact::WorkflowResumed
+        | Fact::CompensationStarted { .. }
+        | Fact::StepStarted { .. }
+        | Fact::StepCompleted { .. }
+        | Fact::StepReleased { .. }
+        | Fact::StepNoted { .. }
+        | Fact::StepSkipped { .. }
+        | Fact::StepSuspended { .. }
+        | Fact::StepSlept { .. }
+        | Fact::ChildStarted { .. }
+        | Fact::ChildSuspended { .. }
+        | Fact::ChildResumed { .. }
+        | Fact::HoldPlaced { .. }
+        | Fact::HoldLifted { .. } => None,
     }
 }

@@ -89,7 +89,20 @@ fn log_fact(id: &ExecutionId, fact: &Fact) {
             log::debug!(reason:%; "execution {id} cancelled");
         }
         // in the events only
-        _ => {}
+        Fact::StepStarted { .. }
+        | Fact::StepCompleted { .. }
+        | Fact::StepNoted { .. }
+        | Fact::StepSkipped { .. }
+        | Fact::StepCancelled { .. }
+        | Fact::StepSuspended { .. }
+        | Fact::StepResumed { .. }
+        | Fact::StepSlept { .. }
+        | Fact::TimerFired { .. }
+        | Fact::ChildStarted { .. }
+        | Fact::ChildSuspended { .. }
+        | Fact::ChildResumed { .. }
+        | Fact::HoldPlaced { .. }
+        | Fact::HoldLifted { .. } => {}
     }
 }
 

@@ -14,17 +14,20 @@ pub enum AskNewsKind {
     /// The claim was given up, or its time is over.
     Released,
     Assigned,
+    /// A reminder fell due.
+    Reminded,
     Answered,
     Expired,
     Withdrawn,
 }
 
 impl AskNewsKind {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Opened,
         Self::Claimed,
         Self::Released,
         Self::Assigned,
+        Self::Reminded,
         Self::Answered,
         Self::Expired,
         Self::Withdrawn,
@@ -37,6 +40,7 @@ impl AskNewsKind {
             Self::Claimed => "claimed",
             Self::Released => "released",
             Self::Assigned => "assigned",
+            Self::Reminded => "reminded",
             Self::Answered => "answered",
             Self::Expired => "expired",
             Self::Withdrawn => "withdrawn",

@@ -277,7 +277,7 @@ fn matches(filter: &ObserverFilter, owner: &Owner) -> bool {
     };
     let trace = owner.trace();
     let is_selected = is_of((trace.root_type, &trace.root_id)) || is_of(owner.entity());
-    is_selected && filter.visibility.reaches(owner.user_id())
+    is_selected && filter.visibility.allows(owner.user_id())
 }
 
 impl Handler<Publish> for Feed {

@@ -181,7 +181,7 @@ impl Runtime {
     ) -> Result<Option<GenerationEntry>, Unavailable> {
         let entry = self.shared.store.generation(generation_id).await?;
         Ok(entry.filter(|GenerationEntry { record, .. }| {
-            record.agent_id == agent_id && visibility.reaches(record.user_id.as_deref())
+            record.agent_id == agent_id && visibility.allows(record.user_id.as_deref())
         }))
     }
 

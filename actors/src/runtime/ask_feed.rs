@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::sync::broadcast;
 
-use crate::domain::assignment::Assignee;
+use crate::domain::assignment::{AskRules, Assignee};
 use crate::observe::ask_news::{AskNews, AskNewsKind};
 use crate::ports::store::{Ask, AskFilter, AskState, Claim};
 use crate::requests::Unavailable;
@@ -33,11 +33,13 @@ const CLOSED_MAX: usize = 1_000;
 /// subscriber that follows misses none. They are shared by all subscribers.
 const NEWS_MAX: usize = 16_384;
 
-/// Assignment and claim of an open ask, as last seen.
+/// What changes of an open ask, as last seen.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     to: Vec<Assignee>,
     claim: Option<Claim>,
+    /// Number of reminders that are still to come.
+    reminders: usize,
 }
 
 /// The open asks of one read.
@@ -149,7 +151,9 @@ impl Watched {
         }
         self.is_cut = read.is_cut;
         for ask in read.asks {
-            let seen = Seen { to: ask.rules.to.clone(), claim: ask.claim.clone() };
+            let Ask { rules, claim, .. } = &ask;
+            let (to, reminders) = (rules.to.clone(), rules.remind_ms.len());
+            let seen = Seen { to, claim: claim.clone(), reminders };
             let before = self.open.insert(Arc::clone(&ask.id), seen);
             let ask = Arc::new(ask);
             let kinds = kinds_since(before.as_ref(), &ask);
@@ -162,14 +166,16 @@ impl Watched {
 /// Returns what has happened to an open ask since it was seen.
 fn kinds_since(before: Option<&Seen>, ask: &Ask) -> impl Iterator<Item = AskNewsKind> + use<> {
     let kinds = match before {
-        None => [Some(AskNewsKind::Opened), None],
-        Some(Seen { to, claim }) => {
+        None => [Some(AskNewsKind::Opened), None, None],
+        Some(Seen { to, claim, reminders }) => {
             let claim = match &ask.claim {
                 now if now == claim => None,
                 Some(_) => Some(AskNewsKind::Claimed),
                 None => Some(AskNewsKind::Released),
             };
-            [(*to != ask.rules.to).then_some(AskNewsKind::Assigned), claim]
+            let AskRules { to: asked, remind_ms: left, .. } = &ask.rules;
+            let reminded = (left.len() < *reminders).then_some(AskNewsKind::Reminded);
+            [reminded, (to != asked).then_some(AskNewsKind::Assigned), claim]
         }
     };
     kinds.into_iter().flatten()
@@ -178,7 +184,6 @@ fn kinds_since(before: Option<&Seen>, ask: &Ask) -> impl Iterator<Item = AskNews
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::assignment::AskRules;
     use crate::domain::ids::ExecutionId;
     use crate::domain::time::Timestamp;
     use crate::ports::store::{AskKind, AskSubject, AskedStep};
@@ -203,6 +208,10 @@ mod tests {
             rules: AskRules::default(),
             claim: None,
         }
+    }
+
+    fn with_reminders(remind_ms: Vec<u64>) -> Ask {
+        Ask { rules: AskRules { remind_ms, ..AskRules::default() }, ..ask("a") }
     }
 
     fn claimed(id: &str, by: &str) -> Ask {
@@ -238,6 +247,10 @@ mod tests {
             (claimed("a", "bob"), &[]),
             (assigned("a"), &["assigned", "released"]),
             (ask("a"), &["assigned"]),
+            (with_reminders(vec![5, 9]), &[]),
+            (with_reminders(vec![9]), &["reminded"]),
+            (with_reminders(vec![9]), &[]),
+            (ask("a"), &["reminded"]),
         ];
         for (ask, expected) in rows {
             assert_eq!(noted(&mut watched, vec![ask.clone()], false), expected, "{ask:?}");

@@ -157,7 +157,7 @@ impl Runtime {
         let named = chat.replies.iter().find_map(|reply| reply.approval_id.as_deref());
         let Some(named) = named else { return Ok(None) };
         let Some(ask) = self.shared.store.ask(named).await? else { return Ok(None) };
-        let is_visible = chat.visibility.reaches(ask.user_id.as_deref());
+        let is_visible = chat.visibility.allows(ask.user_id.as_deref());
         let AskSubject::Call(call) = ask.subject else { return Ok(None) };
         let mut id = Some(call.generation_id).filter(|_| is_visible);
         while let Some(child) = &id {

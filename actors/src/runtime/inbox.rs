@@ -63,7 +63,7 @@ impl Runtime {
     /// Finds an ask that is visible to a caller.
     pub async fn find_ask(&self, id: &str, visibility: &Visibility) -> Result<Ask, AskError> {
         let found = self.shared.store.ask(id).await?;
-        let seen = found.filter(|ask| visibility.reaches(ask.user_id.as_deref()));
+        let seen = found.filter(|ask| visibility.allows(ask.user_id.as_deref()));
         let mut ask = seen.ok_or(AskError::NotFound)?;
         forget_ended_claim(&mut ask, self.shared.clock.now());
         Ok(ask)

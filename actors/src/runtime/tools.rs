@@ -208,7 +208,7 @@ impl Runtime {
     }
 }
 
-/// Returns the caller's trace, if it sent one or came through a door that is recorded, with the tool's
+/// Returns the caller's trace, if it sent one or came through an API that is recorded, with the tool's
 /// workflow or agent as its root here.
 /// `None`: the workflow or agent begins its own.
 fn caller_trace(id: &str, tool: &ToolDefinition, origin: TraceOrigin) -> Option<Trace> {

@@ -1,7 +1,11 @@
 //! A handle of the runtime for what the runtime itself owns.
 
+use std::any::Any;
 use std::sync::{Arc, Weak};
 
+use crate::agent::tool::ToolContext;
+use crate::function::StepContext;
+use crate::home::Home;
 use crate::runtime::rows::RowReads;
 use crate::runtime::{Runtime, SystemActors};
 use crate::shard::arbiters::Arbiters;
@@ -37,5 +41,33 @@ impl Runtime {
             arbiters: Arc::downgrade(&self.arbiters),
             row_reads: self.row_reads.clone(),
         }
+    }
+}
+
+fn runtime_of(home: &Home) -> Option<Runtime> {
+    home.get::<WeakRuntime>()?.upgrade()
+}
+
+impl StepContext {
+    /// Returns the runtime that runs the step; `None` in unit tests, and once it has ended.
+    pub fn runtime(&self) -> Option<Runtime> {
+        runtime_of(&self.home)
+    }
+
+    /// Returns [`RuntimePorts::host`](crate::RuntimePorts::host) of the runtime.
+    pub fn host(&self) -> Option<&(dyn Any + Send + Sync)> {
+        self.home.host()
+    }
+}
+
+impl ToolContext {
+    /// Returns the runtime that makes the call; `None` in unit tests, and once it has ended.
+    pub fn runtime(&self) -> Option<Runtime> {
+        runtime_of(&self.home)
+    }
+
+    /// Returns [`RuntimePorts::host`](crate::RuntimePorts::host) of the runtime.
+    pub fn host(&self) -> Option<&(dyn Any + Send + Sync)> {
+        self.home.host()
     }
 }

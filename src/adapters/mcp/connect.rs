@@ -33,7 +33,7 @@ use super::names::{Admission, Listed};
 use super::oauth::{Of, Tokens, forms_of};
 use super::outbox::{Bounded, Outbox};
 use super::progress::Listeners;
-use super::settings::{McpServer, McpTransport};
+use super::settings::{McpServer, McpTransport, Protocol};
 use crate::adapters::tools::OutgoingHost;
 use crate::adapters::tools::secrets::SecretLookup;
 
@@ -112,26 +112,14 @@ pub struct McpEnvironment {
     pub memory_bytes_max: u64,
 }
 
-/// The begin of the conversation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Era {
-    /// The newest version that both know.
-    Newest,
-    /// With a handshake, for servers that end at the first request of newer versions, or answer it
-    /// without a refusal.
-    Handshake,
-}
-
-impl Era {
-    /// Returns how to begin after a conversation that did not: programs may end at the first request of
-    /// newer versions, while servers over HTTP refuse it.
-    pub(super) fn next(self, transport: &McpTransport) -> Self {
-        match (transport, self) {
-            (McpTransport::Program { .. }, Self::Newest) => Self::Handshake,
-            (McpTransport::Program { .. }, Self::Handshake) | (McpTransport::Http { .. }, _) => {
-                Self::Newest
-            }
-        }
+/// Returns how to begin after a conversation that did not: programs may end at the first request of
+/// newer versions, while servers over HTTP refuse it.
+pub(super) fn next_protocol(server: &McpServer, last: Protocol) -> Protocol {
+    match (&server.transport, server.protocol, last) {
+        (_, Protocol::Handshake, _)
+        | (McpTransport::Program { .. }, Protocol::Newest, Protocol::Newest) => Protocol::Handshake,
+        (McpTransport::Program { .. }, Protocol::Newest, Protocol::Handshake)
+        | (McpTransport::Http { .. }, Protocol::Newest, _) => Protocol::Newest,
     }
 }
 
@@ -224,16 +212,16 @@ impl Transport {
     pub(super) async fn begin(
         self,
         client: Client,
-        era: Era,
+        protocol: Protocol,
         message_bytes_max: usize,
         findings: Findings,
     ) -> Result<Service, ClientInitializeError> {
-        let lifecycle = match era {
-            Era::Newest => ClientLifecycleMode::Auto {
+        let lifecycle = match protocol {
+            Protocol::Newest => ClientLifecycleMode::Auto {
                 preferred_versions: vec![ProtocolVersion::V_2026_07_28],
                 legacy_version: Some(ProtocolVersion::V_2025_11_25),
             },
-            Era::Handshake => ClientLifecycleMode::Initialize,
+            Protocol::Handshake => ClientLifecycleMode::Initialize,
         };
         let is_serial = matches!(self, Self::Program(..));
         let outbox = Outbox::new(message_bytes_max, findings, is_serial);
@@ -309,4 +297,31 @@ async fn checked(
 pub(super) fn start_checks() -> io::Result<&'static Pool> {
     static CHECKS: OnceLock<Pool> = OnceLock::new();
     shared(&CHECKS, "mcp-lists", CHECKS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::settings::tests::server;
+    use super::*;
+
+    #[test]
+    fn a_conversation_that_does_not_begin_is_tried_with_the_other_protocol() {
+        let program = server("a").transport;
+        let http = McpTransport::Http {
+            url: "https://a.example/mcp".parse().unwrap(),
+            headers: Vec::new(),
+        };
+        let (newest, handshake) = (Protocol::Newest, Protocol::Handshake);
+        for (transport, protocol, last, expected) in [
+            (&program, newest, newest, handshake),
+            (&program, newest, handshake, newest),
+            (&program, handshake, handshake, handshake),
+            (&http, newest, newest, newest),
+            (&http, newest, handshake, newest),
+            (&http, handshake, handshake, handshake),
+        ] {
+            let server = McpServer { transport: transport.clone(), protocol, ..server("a") };
+            assert_eq!(next_protocol(&server, last), expected, "{server:?} {last:?}");
+        }
+    }
 }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::child::Program;
 use super::cleaning::Sent;
-use super::connect::{Client, Era, McpEnvironment, Opened, open};
+use super::connect::{Client, McpEnvironment, Opened, next_protocol, open};
 use super::counts::Counts;
 use super::events::SessionId;
 use super::legacy::Asking;
@@ -21,7 +21,7 @@ use super::names::Listed;
 use super::progress::Listeners;
 use super::reasons::{is_of_older, why_not_begun};
 use super::records::Records;
-use super::settings::McpServer;
+use super::settings::{McpServer, Protocol};
 use crate::adapters::tools::secrets::Known;
 use crate::mcp_servers::ServerState;
 
@@ -173,14 +173,14 @@ impl Link {
 
     /// Keeps the server connected until the process stops.
     pub(super) async fn run(self: Arc<Self>, stop: CancellationToken) {
-        let McpServer { delay, max_delay, .. } = *self.server;
-        let (mut pause, mut era) = (delay, Era::Newest);
+        let McpServer { delay, max_delay, protocol: first, .. } = *self.server;
+        let (mut pause, mut protocol) = (delay, first);
         loop {
             let begun = Instant::now();
-            match self.session(era, &stop).await {
+            match self.session(protocol, &stop).await {
                 Ending::Stopped => return,
                 Ending::Asked => {
-                    (pause, era) = (delay, Era::Newest);
+                    (pause, protocol) = (delay, first);
                     self.enter(State::Connecting);
                     continue;
                 }
@@ -197,17 +197,17 @@ impl Link {
                 Ending::NotOpened(why) => self.note_failure(why, pause),
                 Ending::Failed(why) => {
                     self.note_failure(why, pause);
-                    era = era.next(&self.server.transport);
+                    protocol = next_protocol(&self.server, protocol);
                 }
                 Ending::Older(why) => {
                     self.note_failure(why, pause);
-                    era = Era::Handshake;
+                    protocol = Protocol::Handshake;
                 }
             }
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.restart.notified() => {
-                    (pause, era) = (delay, Era::Newest);
+                    (pause, protocol) = (delay, first);
                     self.enter(State::Connecting);
                 }
                 () = sleep(pause) => pause = (pause * 2).min(max_delay),
@@ -229,7 +229,7 @@ impl Link {
     }
 
     /// Connects, and stays connected until the connection ends or has to.
-    async fn session(&self, era: Era, stop: &CancellationToken) -> Ending {
+    async fn session(&self, protocol: Protocol, stop: &CancellationToken) -> Ending {
         let opened = match open(&self.server, &self.environment, &self.session_id, &self.sent) {
             Ok(opened) => opened,
             Err(why) => return Ending::NotOpened(why),
@@ -245,7 +245,7 @@ impl Link {
         let limit = self.server.connect_timeout;
         let deadline = Instant::now() + limit;
         let bytes_max = self.server.message_bytes_max;
-        let begin = transport.begin(client, era, bytes_max, findings.clone());
+        let begin = transport.begin(client, protocol, bytes_max, findings.clone());
         let begun = tokio::select! {
             begun = timeout_at(deadline, begin) => begun,
             () = stop.cancelled() => return self.stopped(program).await,
@@ -255,7 +255,7 @@ impl Link {
             Ok(Ok(service)) => service,
             ended => {
                 let (why, is_older) = match &ended {
-                    Ok(Err(error)) => (why_not_begun(error), is_of_older(error, era)),
+                    Ok(Err(error)) => (why_not_begun(error), is_of_older(error, protocol)),
                     _ => (format!("it did not answer within {limit:?}"), false),
                 };
                 let why = findings.explain(why);

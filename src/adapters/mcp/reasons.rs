@@ -7,8 +7,8 @@ use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, InsufficientScopeError, StreamableHttpError,
 };
 
-use super::connect::Era;
 use super::oauth::Refusal;
+use super::settings::Protocol;
 
 /// Longest cause of a connection that cannot be made.
 const CAUSE_BYTES_MAX: usize = 200;
@@ -28,8 +28,8 @@ pub(super) fn why_not_listed(error: &ServiceError) -> String {
 
 /// Returns true for servers that answer the first request of newer versions, which they do not know,
 /// as if they did.
-pub(super) fn is_of_older(error: &ClientInitializeError, era: Era) -> bool {
-    era == Era::Newest && matches!(error, ClientInitializeError::ExpectedInitResult(_))
+pub(super) fn is_of_older(error: &ClientInitializeError, protocol: Protocol) -> bool {
+    protocol == Protocol::Newest && matches!(error, ClientInitializeError::ExpectedInitResult(_))
 }
 
 /// Explains why a conversation did not begin: in words of the server, too.

@@ -20,6 +20,8 @@ pub struct McpServer {
     pub transport: McpTransport,
     /// Tokens for a server over HTTP, in place of an `authorization` header.
     pub oauth: Option<OAuth>,
+    /// The begin of conversations.
+    pub protocol: Protocol,
     /// Tools that are used.
     pub tools: Globs,
     /// Tools whose calls by agents need an approval.
@@ -63,6 +65,16 @@ pub const LEFT_OUT_BY_CHOICE: &str = "`tools` leaves it out";
 
 /// Default of [`McpServer::task_timeout`]: a task may wait for people.
 pub const TASK_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// The begin of a conversation with a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// The newest version that both know.
+    #[default]
+    Newest,
+    /// A handshake: version 2025-11-25 of the protocol, or an older one that the server chooses.
+    Handshake,
+}
 
 /// Treatment of a tool whose definition is not the one that was first seen or accepted since.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -194,6 +206,7 @@ pub(super) mod tests {
                 memory_bytes_max: None,
             },
             oauth: None,
+            protocol: Protocol::default(),
             tools: Globs::default(),
             approval: None,
             retry: None,

@@ -3,7 +3,7 @@
 mod agents;
 mod documentation;
 mod inbox;
-mod mcp;
+mod mcp_face;
 mod memory;
 mod observability;
 mod openai;
@@ -26,7 +26,7 @@ pub static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
         (Tag::System, system::ROWS),
         (Tag::OpenAi, openai::ROWS),
         (Tag::Tools, tools::ROWS),
-        (Tag::Mcp, mcp::ROWS),
+        (Tag::Mcp, mcp_face::ROWS),
         (Tag::Memory, memory::ROWS),
         (Tag::Observability, observability::ROWS),
     ];

@@ -31,7 +31,7 @@ use crate::auth::SealKey;
 
 /// One face for clients of MCP.
 #[derive(Debug, Clone)]
-pub struct McpServer {
+pub struct ServedFace {
     /// `None` at `/mcp`; a name at `/mcp/:name/mcp`.
     pub name: Option<String>,
     pub offer: Offer,

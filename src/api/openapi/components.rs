@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::described::RefusalForm;
 use super::embed::embedded;
 use super::operation::{API_KEY, BEARER};
-use super::{bodies, frames, mcp, openai, parts};
+use super::{bodies, frames, mcp_face, openai, parts};
 use crate::api::error::{ApiError, ErrorCode};
 use crate::api::wire::problem::{ProblemView, RefusalDetails};
 
@@ -91,7 +91,7 @@ impl Components {
             }
             RefusalForm::OpenAi => response["content"] = openai::failures(refusals, self),
             RefusalForm::JsonRpc => {
-                response["content"] = mcp::failures();
+                response["content"] = mcp_face::failures();
                 let about = "Error code, for programs; not of errors of the protocol.";
                 response["headers"]["x-error-code"] =
                     json!({ "description": about, "schema": { "type": "string" } });

@@ -5,8 +5,8 @@ use greenroom_actors::registry::Registry;
 use super::components::Components;
 use super::described::Described;
 use super::{
-    agents, bulk, configured, inbox, mcp, memory, observability, openai, outcomes, system, tools,
-    workflows,
+    agents, bulk, configured, inbox, mcp_face, memory, observability, openai, outcomes, system,
+    tools, workflows,
 };
 use crate::api::catalogue::{Route, RouteName};
 
@@ -59,10 +59,10 @@ pub(super) fn describe(row: &Route, registry: &Registry, components: &mut Compon
         RouteName::ListModels => openai::models(components),
         RouteName::DescribeModel => openai::model(components),
         RouteName::CompleteChat => openai::complete(components),
-        RouteName::CallMcp => mcp::call(),
-        RouteName::CallNamedMcp => mcp::call_named(),
-        RouteName::DescribeMcp => mcp::describe(),
-        RouteName::DescribeNamedMcp => mcp::describe_named(),
+        RouteName::CallMcp => mcp_face::call(),
+        RouteName::CallNamedMcp => mcp_face::call_named(),
+        RouteName::DescribeMcp => mcp_face::describe(),
+        RouteName::DescribeNamedMcp => mcp_face::describe_named(),
         RouteName::ListServers => tools::servers(components),
         RouteName::RestartServer => tools::restart(components),
         RouteName::AcceptTools => tools::accept(components),

@@ -6,7 +6,7 @@ use super::components::Components;
 use super::described::Described;
 use super::parts;
 use crate::api::error::ApiError;
-use crate::api::wire::mcp::{AcceptBody, AcceptedView, RestartedView, ServerView};
+use crate::api::wire::mcp_servers::{AcceptBody, AcceptedView, RestartedView, ServerView};
 use crate::api::wire::shape::ID_PATTERN;
 use crate::api::wire::tool::{ToolResultView, ToolView};
 

@@ -46,7 +46,7 @@ pub struct HistoryEntryView<'a> {
     user_id: Option<&'a str>,
     #[schema(required)]
     conversation_id: Option<&'a str>,
-    /// The door through which it was started, or what it is part of: `mcp`, or `mcp:NAME` of a face with a name, and
+    /// The API through which it was started, or what it is part of: `mcp`, or `mcp:NAME` of a face with a name, and
     /// `openai`. Absent for the REST API and programs in Rust.
     #[serde(skip_serializing_if = "Option::is_none")]
     via: Option<&'a str>,

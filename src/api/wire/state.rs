@@ -61,7 +61,7 @@ pub struct StateView<'a> {
     /// execution, with their times, and the compensations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reversal_of: Option<&'a str>,
-    /// The door through which it was started, or what it is part of: `mcp`, or `mcp:NAME` of a face with a name, and
+    /// The API through which it was started, or what it is part of: `mcp`, or `mcp:NAME` of a face with a name, and
     /// `openai`. Absent for the REST API and programs in Rust.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub via: Option<&'a str>,
@@ -263,7 +263,7 @@ pub struct ExecutionItemView<'a> {
     /// Execution and step that this replay started from. Absent in records of older versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replayed_from: Option<LineageView<'a>>,
-    /// The door through which it was started, or what it is part of: `mcp`, or `mcp:NAME` of a face with a name, and
+    /// The API through which it was started, or what it is part of: `mcp`, or `mcp:NAME` of a face with a name, and
     /// `openai`. Absent for the REST API and programs in Rust.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub via: Option<&'a str>,

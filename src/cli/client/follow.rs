@@ -193,9 +193,13 @@ fn failed(at: &Located, error: &Value) -> Failure {
         (path, _) => format!(" at {path}"),
     };
     let message = format!("{} {} failed{place}: {}", at.workflow, at.id, text(error, "message"));
-    Failure::new(Exit::Failed, message)
-        .advise(format!("more: greenroom executions why {id}"))
-        .advise(format!("again from there: greenroom executions replay {id}"))
+    let failure =
+        Failure::new(Exit::Failed, message).advise(format!("more: greenroom executions why {id}"));
+    // without a step, the result could not be made: a replay has to name where it begins
+    if place.is_empty() {
+        return failure;
+    }
+    failure.advise(format!("again from there: greenroom executions replay {id}"))
 }
 
 #[cfg(test)]
@@ -203,6 +207,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_replay_is_advised_if_a_step_failed() {
+        let at = Located { workflow: "w".to_owned(), id: "e".to_owned() };
+        for (error, is_advised) in [
+            (json!({ "message": "no", "stepId": "b" }), true),
+            (json!({ "message": "no", "path": "a/b", "stepId": "b" }), true),
+            (json!({ "message": "result: no" }), false),
+        ] {
+            let failure = failed(&at, &error).to_string();
+            assert_eq!(failure.contains("executions replay e"), is_advised, "{failure}");
+        }
+    }
 
     #[test]
     fn a_suspension_ends_the_reading_unless_it_is_over() {

@@ -173,8 +173,8 @@ async fn list(session: &Session, filters: &Filters) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Returns who is asked.
-fn asked(ask: &Value) -> String {
+/// Returns who is asked; empty if anyone is.
+pub(super) fn asked(ask: &Value) -> String {
     items(ask, "to").iter().map(cell).collect::<Vec<_>>().join(", ")
 }
 

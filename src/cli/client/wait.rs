@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::api::Call;
 use super::exit::{Exit, Failure, quoted};
 use super::follow::Located;
+use super::inbox::asked;
 use super::session::Session;
 use super::text::{compact, items, shortened, text};
 
@@ -72,6 +73,10 @@ fn question(failure: Failure, wait: &Value, id: &str, is_one_of_many: bool) -> F
     }
     asks.iter().fold(failure, |failure, ask| {
         let how = how_to_answer(text(ask, "kind"), schema);
+        let failure = match asked(ask) {
+            asked if asked.is_empty() => failure,
+            asked => failure.advise(format!("it asks {asked}")),
+        };
         let ask = quoted(text(ask, "askId"));
         failure.advise(format!("answer: greenroom inbox answer {ask} {how}"))
     })
@@ -101,7 +106,7 @@ mod tests {
         let wait = |path: &str, schema: &Value| {
             json!({
                 "kind": "resume", "path": path, "payload": { "n": 1 }, "resumeSchema": schema,
-                "message": "waits for a resume: yes?", "asks": [{ "askId": "ask_1", "kind": "step" }],
+                "message": "waits for a resume: yes?", "asks": [{ "askId": "ask_1", "kind": "step", "to": ["role:lead"] }],
             })
         };
         let bare = json!({ "kind": "resume", "path": "a/b" });
@@ -112,6 +117,7 @@ mod tests {
             (&step, json!([]), "answer: greenroom executions resume 'e 1' --data JSON"),
             (&step, json!([wait("a", &approved)]), "it shows {\"n\":1}\n  it takes {\"required\""),
             (&step, json!([wait("a", &approved)]), "inbox answer ask_1 --approve, or --refuse\n"),
+            (&step, json!([wait("a", &approved)]), "it asks role:lead\n"),
             (&step, json!([wait("a", &json!(true))]), "inbox answer ask_1 --data JSON\n"),
             (&step, json!([bare, bare]), "resume 'e 1' --step a/b --data JSON"),
             (

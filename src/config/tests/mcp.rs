@@ -5,7 +5,7 @@ use std::time::Duration;
 use url::Url;
 
 use super::problems_of;
-use crate::adapters::mcp::settings::{McpTransport, OnChange, OnInput, SecretIn};
+use crate::adapters::mcp::settings::{McpTransport, OnChange, OnInput, Protocol, SecretIn};
 use crate::config::Config;
 
 const AGENT: &str = "[models.m]\nprovider = \"mock\"\n";
@@ -18,7 +18,7 @@ fn all_keys_of_a_server_are_read() {
                 approval = [\"get_a*\"]\nretry = [\"get_b\"]\ntimeout = \"3s\"\nconcurrency = 2\n\
                 connect_timeout = \"4s\"\ntask_timeout = \"2d\"\nrestart = { delay = \"2s\", max_delay = \"5s\" }\n\
                 message_bytes_max = 1024\ntools_max = 1\ntools_seen_max = 3\n\
-                on_change = \"drop\"\n\
+                on_change = \"drop\"\nprotocol = \"2025-11-25\"\n\
                 on_input = { to = [\"role:staff\", \"!self\"], deadline = \"2d\", questions_max = 3, \
                 state_bytes_max = 7 }\n";
     let config = Config::parse(text, "c.toml").unwrap();
@@ -41,6 +41,7 @@ fn all_keys_of_a_server_are_read() {
     assert_eq!((server.connect_timeout, server.concurrency), (seconds(4), 2));
     assert_eq!((server.message_bytes_max, server.tools_max), (1024, 1));
     assert_eq!((server.on_change, server.tools_seen_max), (OnChange::Drop, 3));
+    assert_eq!(server.protocol, Protocol::Handshake);
     let on_input = server.on_input.as_ref().unwrap();
     let to: Vec<_> = on_input.to.iter().map(ToString::to_string).collect();
     assert_eq!(

@@ -120,10 +120,10 @@ fn a_refused_answer_leaves_the_ask_to_the_next_one() {
 #[test]
 fn answers_that_end_otherwise_than_planned_are_problems_of_the_case() {
     let late = "answer 1 (approve) is too late: the deadline has passed";
-    let unanswered = "its status is error, expected completed: ";
+    let unanswered = "its status is error, expected completed: step approve: ";
     let case = || Case::new("w");
     let in_vain = "deadline passed; approve waited 2days for an answer and got none";
-    let failed = format!("its status is error, expected completed: {in_vain}");
+    let failed = format!("{unanswered}{in_vain}");
     let other = "the error is \"deadline passed\", without \"other\"; approve waited 2days for an answer and got none";
     let rows: [(Case, &[&str]); 8] = [
         (case(), &[&failed]),

@@ -29,7 +29,7 @@ use self::listen::listen;
 use self::session::Session;
 use crate::api::ApiError;
 use crate::api::faces::mcp::{
-    Headers, McpServer, Members, Message, Refusal, answered, discovered, initialized, listed,
+    Headers, Members, Message, Refusal, ServedFace, answered, discovered, initialized, listed,
     resource_templates, resources,
 };
 use crate::api::ids::decode;
@@ -88,7 +88,7 @@ fn server_of(
     request: &HttpRequest,
     settings: &Settings,
     place: usize,
-) -> Result<Arc<McpServer>, ApiError> {
+) -> Result<Arc<ServedFace>, ApiError> {
     let unknown = || path_not_found(request);
     // the route says whether there is a name: one that cannot be decoded is still a name
     let name = match request.match_info().get("name") {

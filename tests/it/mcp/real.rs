@@ -145,3 +145,26 @@ fn the_official_sdk_is_used_over_http() {
     assert!(failure.contains("the MCP server remote"), "{failure}");
     status_when(&server, "remote", |status| status["state"] == "failed");
 }
+
+#[test]
+fn a_server_is_spoken_to_with_the_older_protocol_if_that_is_configured() {
+    let Some(clients) = clients("an MCP server over HTTP") else { return };
+    let remote = Remote::start(&clients, "stateless");
+    let lines = |name: &str, more: &str| {
+        let url = &remote.url;
+        format!(
+            "[mcp.{name}]\nurl = \"{url}\"\n{more}\
+             headers = {{ authorization = \"Bearer secret:MCP_TOKEN\" }}\n"
+        )
+    };
+    let older = lines("older", "protocol = \"2025-11-25\"\n");
+    let home = Home::new(&format!("{}{older}", lines("newest", "")));
+    let mut command = home.greenroom(&[]);
+    command.env("MCP_TOKEN", "t0ken-of-the-test");
+    let server = Server::start(command);
+    for (name, protocol) in [("newest", "2026-07-28"), ("older", "2025-11-25")] {
+        assert_eq!(ready(&server, name)["protocol"], protocol, "{name}");
+        let sum = call(&server, &format!("{name}.add"), &json!({ "a": 2, "b": 3 }));
+        assert_eq!(sum, Ok(json!({ "sum": 5 })), "{name}");
+    }
+}

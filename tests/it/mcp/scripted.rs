@@ -137,6 +137,8 @@ impl Scripted {
             "tools/list" => answer(id, &json!({ "tools": self.tools() })),
             "tools/call" => self.call(id, params),
             "notifications/cancelled" => self.note("cancelled"),
+            // no answer yet: the client cancels the call
+            "" if message["result"]["action"] == "cancel" => {}
             // the answer to a question
             "" => {
                 if let Some(asked) = id.as_u64().and_then(|at| self.asked.get(at as usize)) {

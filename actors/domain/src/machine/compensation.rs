@@ -82,7 +82,14 @@ impl Machine {
         let step = compensated_path(&path).unwrap_or(&path);
         let error = node.failure().map_or("", |(error, _)| &**error);
         let reason = recorded_reason(&format!("the compensation of {step} failed: {error}"));
-        let payload = json!({ "step": step, "attempts": node.attempt, "output": node.input });
+        let cause = self.cause_in_scope();
+        let cause = cause.as_ref().and_then(|cause| cause.get("message"));
+        let payload = json!({
+            "step": step,
+            "attempts": node.attempt,
+            "output": node.input,
+            "cause": cause,
+        });
         Fact::StepSuspended {
             id: Some(suspension_id(&self.state.id, &path, node.asked + 1)),
             path,

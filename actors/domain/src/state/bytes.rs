@@ -55,6 +55,25 @@ fn reason_bytes(fact: &Fact) -> u64 {
         }
         Fact::ChildSuspended { reason, .. } => reason.len() as u64,
         Fact::StepNoted { memo, .. } => memory_bytes(memo),
-        _ => 0,
+        Fact::WorkflowStarted(_)
+        | Fact::WorkflowSuspended { .. }
+        | Fact::WorkflowResumed
+        | Fact::WorkflowCompleted { .. }
+        | Fact::WorkflowFailed { .. }
+        | Fact::WorkflowCancelled { .. }
+        | Fact::CompensationStarted { .. }
+        | Fact::StepStarted { .. }
+        | Fact::StepCompleted { .. }
+        | Fact::StepFailed { .. }
+        | Fact::StepReleased { .. }
+        | Fact::StepSkipped { .. }
+        | Fact::StepCancelled { .. }
+        | Fact::StepResumed { .. }
+        | Fact::StepSlept { .. }
+        | Fact::TimerFired { .. }
+        | Fact::ChildStarted { .. }
+        | Fact::ChildResumed { .. }
+        | Fact::HoldPlaced { .. }
+        | Fact::HoldLifted { .. } => 0,
     }
 }

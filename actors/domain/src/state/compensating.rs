@@ -110,7 +110,18 @@ fn is_compensable(step: &Step, node: &Node) -> bool {
     let Some(compensation) = &step.compensate else { return false };
     let has_something = match compensation.work {
         Work::Reversal => node.child.as_ref().is_some_and(|child| child.compensable),
-        _ => true,
+        Work::Map(_)
+        | Work::Call(_)
+        | Work::When { .. }
+        | Work::All(_)
+        | Work::Race(_)
+        | Work::Agent(_)
+        | Work::Workflow { .. }
+        | Work::Sleep { .. }
+        | Work::SleepUntil { .. }
+        | Work::ForEach { .. }
+        | Work::Choice { .. }
+        | Work::Loop { .. } => true,
     };
     has_something && matches!(node.phase, Phase::Completed { .. })
 }

@@ -77,7 +77,7 @@ fn a_span_id_leads_to_the_root_of_its_trace() {
 }
 
 #[test]
-fn the_door_is_known_below_the_root_and_changes_nothing_else() {
+fn the_api_is_known_below_the_root_and_changes_nothing_else() {
     let header = format!("00-{TRACE}-b7ad6b7169203331-01");
     let remote = TraceOrigin::Remote(TraceParent::parse(&header, None).unwrap());
     for origin in [TraceOrigin::New, remote] {

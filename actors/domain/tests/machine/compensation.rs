@@ -149,7 +149,7 @@ fn a_compensation_has_attempts_of_its_own_and_then_asks() {
             "a:compensate fails: two; asks next".to_owned(),
             format!(
                 "a:compensate asks: {reason} {}",
-                r#"{"step":"a","attempts":2,"output":{"key":7}}"#
+                r#"{"step":"a","attempts":2,"output":{"key":7},"cause":"boom"}"#
             ),
             format!("suspended at a:compensate: {reason}"),
         ]

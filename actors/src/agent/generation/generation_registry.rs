@@ -73,7 +73,7 @@ impl GenerationRegistry {
     ) -> Option<Addr<GenerationActor>> {
         let entries = self.entries();
         let entry = entries.generations.get(id).filter(|entry| {
-            entry.agent.id == agent_id && visibility.reaches(entry.user_id.as_deref())
+            entry.agent.id == agent_id && visibility.allows(entry.user_id.as_deref())
         })?;
         Some(entry.actor.clone())
     }

@@ -91,7 +91,7 @@ fn admits(filter: &ObserverFilter, scope: &LogScope) -> bool {
     let is_own = is_of(Some(EntityType::Workflow), &scope.workflow_id)
         || is_of(Some(EntityType::Agent), &scope.agent_id);
     let is_selected = is_of(scope.root_type, &scope.root_id) || (entity_id.is_some() && is_own);
-    is_selected && visibility.reaches(scope.user_id.as_deref())
+    is_selected && visibility.allows(scope.user_id.as_deref())
 }
 
 #[cfg(test)]

@@ -84,9 +84,9 @@ impl Span {
     pub fn attributes(&self, content: bool) -> Attributes {
         let mut attributes = self.owner.attributes();
         if let SpanWork::Workflow { .. } | SpanWork::Agent { .. } = &self.work
-            && let Some(door) = self.trace().via.as_ref().filter(|_| self.trace().is_root())
+            && let Some(via) = self.trace().via.as_ref().filter(|_| self.trace().is_root())
         {
-            attributes.push((VIA, (&**door).into()));
+            attributes.push((VIA, (&**via).into()));
         }
         match &self.work {
             SpanWork::Workflow { .. } | SpanWork::Step { .. } | SpanWork::Wait { .. } => {

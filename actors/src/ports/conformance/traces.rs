@@ -144,7 +144,7 @@ impl Shown {
     fn matches(&self, filter: &RootFilter) -> bool {
         filter.entity_type.is_none_or(|kind| kind == self.kind)
             && filter.entity_id.as_deref().is_none_or(|id| id == self.entity)
-            && filter.visibility.reaches(self.user.as_deref())
+            && filter.visibility.allows(self.user.as_deref())
             && filter.from.is_none_or(|from| self.at >= from)
     }
 }

@@ -72,7 +72,7 @@ impl State {
             let matches = before.is_none_or(|before| *place < before)
                 && header.trace.is_root()
                 && admits(filter, EntityType::Workflow, &header.workflow_id)
-                && filter.visibility.reaches(header.user_id.as_deref())
+                && filter.visibility.allows(header.user_id.as_deref())
                 && filter.from.is_none_or(|from| header.created_at >= from);
             let root = || Root::Execution(entry.projection.clone());
             matches.then(|| Placed::Execution(cursor, root()))
@@ -83,7 +83,7 @@ impl State {
                 && record.trace.is_root()
                 && record.origin.is_none()
                 && admits(filter, EntityType::Agent, &record.agent_id)
-                && filter.visibility.reaches(record.user_id.as_deref())
+                && filter.visibility.allows(record.user_id.as_deref())
                 && filter.from.is_none_or(|from| record.start_time >= from);
             let bare = || GenerationRecord { input: Value::Null, output: None, ..record.clone() };
             matches.then(|| Placed::Generation(row, Root::Generation(Box::new(bare()))))

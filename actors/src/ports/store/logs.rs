@@ -52,7 +52,7 @@ impl LogFilter {
             && self.span_id.is_none_or(|wanted| scope.span_id == Some(wanted))
             && self.since.is_none_or(|since| record.at >= since)
             && self.until.is_none_or(|until| record.at <= until)
-            && self.visibility.reaches(scope.user_id.as_deref())
+            && self.visibility.allows(scope.user_id.as_deref())
     }
 }
 

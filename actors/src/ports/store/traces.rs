@@ -83,7 +83,7 @@ impl TraceQuery {
     /// Returns true if the query matches an execution or generation with this user and trace.
     pub fn admits(&self, user_id: Option<&str>, trace: &Trace) -> bool {
         *trace.id == *self.trace_id
-            && self.visibility.reaches(user_id)
+            && self.visibility.allows(user_id)
             && self.anchor.is_none_or(|anchor| anchor == trace.anchor)
     }
 }

@@ -175,7 +175,7 @@ impl Runtime {
         for (id, found) in ids.into_iter().zip(read) {
             progress.taken += 1;
             let is_reached = |it: &Projection| {
-                visibility.reaches(it.header.user_id.as_deref()) && operation.allows(it)
+                visibility.allows(it.header.user_id.as_deref()) && operation.allows(it)
             };
             let found = found.filter(is_reached);
             match found {

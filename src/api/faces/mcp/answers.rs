@@ -11,7 +11,7 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::requests::{AskDetail, ExecutionState};
 use serde_json::{Map, Value, json};
 
-use super::McpServer;
+use super::ServedFace;
 use super::message::{LEGACY, MODERN, Request, TASKS, code};
 use super::question::Question;
 use super::standing::Standing;
@@ -56,7 +56,7 @@ pub(super) fn members(value: Value) -> Members {
 }
 
 /// Answers `server/discover`.
-pub fn discovered(request: &Request, server: &McpServer) -> Members {
+pub fn discovered(request: &Request, server: &ServedFace) -> Members {
     // older clients get nothing later
     let mut capabilities = capabilities(server);
     capabilities["tools"] = json!({ "listChanged": true });
@@ -68,7 +68,7 @@ pub fn discovered(request: &Request, server: &McpServer) -> Members {
     cached(request, members(found), "public")
 }
 
-fn capabilities(server: &McpServer) -> Value {
+fn capabilities(server: &ServedFace) -> Value {
     if server.has_resources {
         json!({ "tools": {}, "resources": {} })
     } else {
@@ -78,7 +78,7 @@ fn capabilities(server: &McpServer) -> Value {
 
 /// Answers `initialize` with the version that the client asks for, or the next older one, which it
 /// knows rather than a newer one; else with the newest with a handshake.
-pub fn initialized(request: &Request, server: &McpServer) -> Members {
+pub fn initialized(request: &Request, server: &ServedFace) -> Members {
     let asked = request.params.get("protocolVersion").and_then(Value::as_str);
     let is_known = |known: &&str| asked.is_some_and(|asked| *known <= asked);
     let version = LEGACY.into_iter().find(is_known).unwrap_or(LEGACY[0]);
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn a_handshake_agrees_on_a_version() {
-        let server = McpServer {
+        let server = ServedFace {
             name: None,
             offer: Offer { workflows: Offered::All, agents: Offered::All, tools: Vec::new() },
             has_resources: true,

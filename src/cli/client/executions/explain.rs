@@ -6,6 +6,7 @@ use super::{Which, find};
 use crate::cli::client::api::Call;
 use crate::cli::client::events::{detail_of, painted, step_of};
 use crate::cli::client::exit::{Exit, Failure, quoted};
+use crate::cli::client::inbox::asked;
 use crate::cli::client::screen::Screen;
 use crate::cli::client::session::Session;
 use crate::cli::client::text::{cell, compact, items, plain, text};
@@ -78,6 +79,7 @@ fn wait(awaited: &Value, addressing: &str, lines: &mut Vec<String>) {
         field("shows", &compact(&awaited["payload"]));
     }
     for ask in items(awaited, "asks") {
+        field("asks", &asked(ask));
         let id = quoted(text(ask, "askId"));
         field("ask", &format!("greenroom{addressing} inbox show {id}"));
     }
@@ -127,7 +129,7 @@ mod tests {
         let why = json!({
             "executionId": "e-1", "workflowId": "w", "status": "suspended", "waitsFor": [{
                 "message": "waits for a resume: yes?", "path": "a/b", "since": "T", "payload": 5,
-                "asks": [{ "askId": "ask_1" }],
+                "asks": [{ "askId": "ask_1", "to": ["role:lead", "!self"] }],
                 "movedBy": [{ "by": "resume", "how": "a resume with the requested data" }]
             }, {
                 "message": "attempt 1 calls the tool own.stay", "path": "c", "since": "S",
@@ -141,6 +143,7 @@ mod tests {
             "  step    a/b",
             "  since   T",
             "  shows   5",
+            "  asks    role:lead, !self",
             "  ask     greenroom inbox show ask_1",
             "  moves   resume: a resume with the requested data",
             "",

@@ -14,7 +14,7 @@ use super::feed::Feed;
 use crate::api::ApiError;
 use crate::api::catalogue::RouteName;
 use crate::api::faces::mcp::{
-    CallParams, Given, McpServer, Refusal, Request, Run, Tokens, Tool, failed, mismatch, shown,
+    CallParams, Given, Refusal, Request, Run, ServedFace, Tokens, Tool, failed, mismatch, shown,
 };
 use crate::auth::User;
 use crate::web::call::Call;
@@ -27,14 +27,14 @@ const DOOR: &str = "mcp";
 /// One request of a client.
 pub(super) struct Session {
     pub(super) call: Call,
-    pub(super) server: Arc<McpServer>,
+    pub(super) server: Arc<ServedFace>,
     pub(super) request: Request,
     /// Mark of the call, which its questions are bound to.
     pub(super) mark: String,
 }
 
 impl Session {
-    pub(super) fn new(call: Call, server: Arc<McpServer>, request: Request) -> Self {
+    pub(super) fn new(call: Call, server: Arc<ServedFace>, request: Request) -> Self {
         Self { call, server, request, mark: String::new() }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::api::error::{ApiError, UnknownName};
 use crate::api::json;
-use crate::api::wire::mcp::{AcceptBody, AcceptedView, RestartedView, ServerView};
+use crate::api::wire::mcp_servers::{AcceptBody, AcceptedView, RestartedView, ServerView};
 use crate::mcp_servers::{McpServers, NotAccepted};
 
 /// Lists the servers by name; none without servers.

@@ -42,9 +42,9 @@ const NO_SYN: [SockFilter; 4] = {
 
 /// The listener of a server that is about to run.
 #[derive(Debug)]
-pub(crate) struct Door(TcpListener);
+pub(crate) struct StoppableListener(TcpListener);
 
-impl Door {
+impl StoppableListener {
     pub(crate) fn of(listener: &TcpListener) -> io::Result<Self> {
         listener.try_clone().map(Self)
     }
