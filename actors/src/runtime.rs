@@ -283,8 +283,8 @@ impl Runtime {
             );
         } else if timeout_at(deadline, self.shared.ownership.handed_over()).await.is_err() {
             log::warn!(
-                "not all members know after the grace period of {grace:?} whose the slots of this \
-                 one are; they take them over once it is gone"
+                "not all servers confirmed the handover of this server's slots within the grace \
+                 period of {grace:?}; they take the slots over once this server is gone"
             );
         } else if timeout_at(deadline, self.shared.ownership.none_asks()).await.is_err() {
             log::info!(

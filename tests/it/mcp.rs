@@ -213,8 +213,8 @@ fn failures_reach_the_caller_in_words() {
         ("refuse", "Failed to execute tool: n is too small"),
         (
             "ask",
-            "Failed to execute tool: the tool has to ask a person, for which only calls of agents and \
-             steps can wait",
+            "Failed to execute tool: the tool has to ask a person; only calls of agents and steps can \
+             wait for the answer",
         ),
     ] {
         assert_eq!(site.call(tool, &json!({})), Err(expected.to_owned()), "{tool}");

@@ -35,7 +35,7 @@ pub(super) fn in_place_of(message: &[u8], findings: &Findings) -> Option<String>
         Ok(seen) => seen,
         Err(error) => {
             let why = match text.trim_start().starts_with('[') {
-                true => "it has several in one".to_owned(),
+                true => "it is a batch".to_owned(),
                 false => error.to_string(),
             };
             findings.unreadable(&why);

@@ -233,9 +233,9 @@ fn opens(link: &Link, page: &Question, known: &[(Question, Value)]) -> ToolError
     again(link, page, known)
 }
 
-/// Returns the end of a call whose server only ever wants it again.
+/// Returns the end of a call whose server asked for it again too often.
 fn no_end(link: &Link) -> ToolError {
-    let why = format!("the MCP server {} wants the call again and again", link.name());
+    let why = format!("the MCP server {} asked too often for the same call again", link.name());
     failed(ErrorKind::Response, why)
 }
 
@@ -245,13 +245,13 @@ fn unusable(link: &Link, reply: &Reply) -> ToolError {
     match reply {
         Reply::InvalidInputRequired => {
             let why = format!(
-                "the MCP server {server} asks in a way that cannot be shown to a person: its form is \
-                 no flat object of plain values"
+                "the MCP server {server} asks with a form that cannot be shown to a person: it is \
+                 not a flat object of plain values"
             );
             failed(ErrorKind::Response, why)
         }
         Reply::Complete(_) | Reply::InputRequired(_) | Reply::Task(_) | Reply::Foreign => {
-            let why = format!("the answer of the MCP server {server} is no result of a tool");
+            let why = format!("the MCP server {server} sent an invalid tool result");
             failed(ErrorKind::Response, why)
         }
     }
@@ -296,7 +296,7 @@ pub(super) fn lost(link: &Link, error: &ServiceError) -> Lost {
             Lost::Interrupted { is_closed: true }
         }
         _ => {
-            let why = format!("the answer of the MCP server {server} is no result of a tool");
+            let why = format!("the MCP server {server} sent an invalid tool result");
             Lost::Failed(AttemptFailure::new(ErrorKind::Response, why))
         }
     }

@@ -198,7 +198,8 @@ pub(super) fn open(
 
 fn headers(texts: &[(Arc<str>, String)]) -> Result<HashMap<HeaderName, HeaderValue>, String> {
     let header = |(name, text): &(Arc<str>, String)| {
-        let unusable = || format!("the header {name} has a value that no header can have");
+        let unusable =
+            || format!("the value of the header {name} contains characters that are not allowed");
         let name = HeaderName::try_from(&**name).map_err(|_| unusable())?;
         let mut value = HeaderValue::from_str(text.trim()).map_err(|_| unusable())?;
         value.set_sensitive(true);

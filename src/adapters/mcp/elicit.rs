@@ -93,7 +93,7 @@ impl Memo {
         let read = Self::deserialize(&**memo);
         // another tool may have had this name when it asked
         read.map(Some).map_err(|_| {
-            let why = "the call cannot be continued: its tool is another than when it asked";
+            let why = "the call cannot be continued: the tool changed after it asked";
             failed(ErrorKind::Tool, why)
         })
     }
@@ -140,7 +140,7 @@ impl Round {
             let params = match request {
                 InputRequest::Elicitation(request) => request.params,
                 _ => {
-                    let why = format!("the MCP server {name} asks for what is not supported");
+                    let why = format!("the MCP server {name} sent a request that is not supported");
                     return Err(failed(ErrorKind::Tool, why));
                 }
             };
@@ -199,9 +199,8 @@ impl Question {
                     matches!(parsed.scheme(), "http" | "https") && parsed.has_host()
                 });
                 let parsed = parsed.filter(|_| url.len() <= URL_BYTES_MAX);
-                let parsed = parsed.ok_or_else(|| {
-                    refused("its address is none of a page, or longer than 2048 bytes")
-                })?;
+                let parsed = parsed
+                    .ok_or_else(|| refused("its URL is not http(s), or longer than 2048 bytes"))?;
                 Ok(Self::Page { message: text(&message), url: parsed.into() })
             }
             _ => Err(refused("in a way that is not supported")),
@@ -231,7 +230,8 @@ impl Question {
             }
         };
         let memo = serde_json::to_value(memo);
-        let memo = memo.map_err(|_| failed(ErrorKind::Internal, "the question was not kept"))?;
+        let memo =
+            memo.map_err(|_| failed(ErrorKind::Internal, "the question cannot be stored"))?;
         ask = ask.to(on_input.to.iter().cloned()).memo(memo);
         Ok(match on_input.deadline {
             Some(deadline) => ask.deadline(deadline),

@@ -30,7 +30,7 @@ impl Link {
     /// Keeps the list of tools current. Returns when the server does not answer.
     pub(super) async fn serve(&self, peer: &Peer<RoleClient>, deadline: Instant) -> Ending {
         if !peer.peer_info().is_some_and(|info| is_version(&info.protocol_version.to_string())) {
-            let why = "the version of the protocol that it names is not of the form YYYY-MM-DD";
+            let why = "its protocol version is not of the form YYYY-MM-DD";
             return Ending::Failed(why.to_owned());
         }
         let listed = match timeout_at(deadline, self.list(peer)).await {
@@ -135,7 +135,7 @@ impl Link {
             log::warn!("mcp.{name}.{key}: the server has no tool {pattern}");
         }
         if *is_guarded {
-            log::warn!("mcp.{name}.approval: until that is mended, all its tools need approval");
+            log::warn!("mcp.{name}.approval: all its tools need approval until this is fixed");
         }
     }
 }

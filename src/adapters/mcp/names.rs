@@ -125,7 +125,8 @@ impl Admission {
         let name = tool.name.to_string();
         let secrets = &secrets.known();
         let shown = secrets.removed_from(name.clone());
-        let refused = (shown != name).then(|| "its name has a secret of the connection".to_owned());
+        let refused =
+            (shown != name).then(|| "its name contains a secret of the connection".to_owned());
         let refused = refused.or_else(|| name_problem(server, &name)).or_else(|| {
             let is_new = seen.insert(name.clone());
             (!is_new).then(|| "the server has two tools of this name".to_owned())
@@ -158,7 +159,7 @@ impl Admission {
     pub(super) fn finish(self, is_cut: bool) -> Listed {
         let Self { server, mut listed, seen, .. } = self;
         if is_cut {
-            let why = "the list of the server is too long to be read to its end".to_owned();
+            let why = "the tool list is too long; the rest was not read".to_owned();
             listed.left_out.push(LeftOut { name: "…".to_owned(), why });
         }
         let names: Vec<_> = seen.iter().map(String::as_str).collect();
@@ -393,7 +394,7 @@ pub(super) mod tests {
         assert_eq!(listed.tools[0].parameters, expected);
         assert_eq!(listed.tools[0].description, format!("{cut}[sec"));
         assert_eq!(listed.left_out[0].name, "the-[secret]");
-        assert_eq!(listed.left_out[0].why, "its name has a secret of the connection");
+        assert_eq!(listed.left_out[0].why, "its name contains a secret of the connection");
         assert!(!format!("{listed:?}").contains("k3y"), "{listed:?}");
     }
 

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::findings::Findings;
 
-/// Maximum number of answers and notifications that wait, far more than a server needs that takes them.
+/// Maximum number of answers and notifications that wait, far more than a server leaves that reads them.
 const COUNT_MAX: usize = 10_000;
 /// Bound of the answers and notifications that wait, as a multiple of the largest message.
 const MESSAGES_MAX: usize = 4;
@@ -78,7 +78,7 @@ impl Outbox {
         drop(waiting);
         let place = Place { outbox: Arc::clone(self), count, bytes, request, given_up };
         if is_full {
-            self.findings.fault("it does not take what it is sent");
+            self.findings.fault("it does not read its input");
             return None;
         }
         Some(place)
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(findings.explain("none".to_owned()), "none", "what is taken counts no longer");
         assert!(send(&mut program, answer(7)).await.1.is_ready(), "dropped");
         let why = findings.explain("none".to_owned());
-        assert_eq!(why, "it does not take what it is sent");
+        assert_eq!(why, "it does not read its input");
     }
 
     #[tokio::test]

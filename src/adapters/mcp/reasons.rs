@@ -19,9 +19,9 @@ pub(super) fn why_not_listed(error: &ServiceError) -> String {
         ServiceError::McpError(error) => {
             format!("its tools cannot be listed: {}", error.message)
         }
-        ServiceError::UnexpectedResponse => "its list of tools is none of the protocol; one tool \
-            without a name or a schema of its arguments spoils the whole list"
-            .to_owned(),
+        ServiceError::UnexpectedResponse => {
+            "its tool list is invalid: every tool needs a name and an input schema".to_owned()
+        }
         error => format!("its tools cannot be listed: {}", why_not_sent(error)),
     }
 }
@@ -45,7 +45,7 @@ pub(super) fn why_not_begun(error: &ClientInitializeError) -> String {
             let versions: Vec<_> = server_supported.iter().map(ToString::to_string).collect();
             format!("it speaks other versions: {}", versions.join(", "))
         }
-        _ => "its answers are none of the protocol".to_owned(),
+        _ => "it sent an invalid MCP response".to_owned(),
     }
 }
 

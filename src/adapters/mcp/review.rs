@@ -25,8 +25,8 @@ impl Link {
         let mut listed = self.newest.lock().await;
         let newest = newest.map_or_else(|| Arc::clone(&listed), Arc::new);
         let reviewed = self.compared(&newest).await;
-        let reviewed = reviewed
-            .map_err(|why| format!("the store does not say which tools are known: {why}"))?;
+        let reviewed =
+            reviewed.map_err(|why| format!("the accepted tools cannot be read: {why}"))?;
         *listed = newest;
         let mut known = self.listed.write().unwrap_or_else(PoisonError::into_inner);
         if **known != reviewed {
@@ -34,9 +34,9 @@ impl Link {
                 if !known.changed.iter().any(|before| before.name == *name) {
                     let server = self.name();
                     log::warn!(
-                        "MCP server {server}: {name} is not as it was accepted; look at it \
-                         (`greenroom tools servers`), and accept it with `greenroom tools accept \
-                         {server} {name}`"
+                        "MCP server {server}: {name} differs from the accepted definition; review \
+                         it (`greenroom tools servers`), and accept it with `greenroom tools \
+                         accept {server} {name}`"
                     );
                 }
             }
@@ -164,6 +164,6 @@ impl Link {
                 return Ok(true);
             }
         }
-        Err(format!("others accept definitions of {name} all the time"))
+        Err(format!("{name} was changed concurrently; try again"))
     }
 }

@@ -53,7 +53,7 @@ impl Task {
         context: &ToolContext,
     ) -> Result<Self, ToolError> {
         if id.is_empty() || id.len() > ID_BYTES_MAX {
-            let why = format!("the MCP server {} gave a task without a usable id", link.name());
+            let why = format!("the MCP server {} sent a task with an invalid id", link.name());
             return Err(failed(ErrorKind::Response, why));
         }
         if let Ok(memo) = serde_json::to_value(Memo::Task { id: id.clone() }) {
@@ -136,7 +136,7 @@ impl Task {
         let params = GetTaskParams::new(self.id.as_str());
         let found = peer.get_task(params).await.map_err(|error| not_seen(link, &error))?.task;
         if found.task.task_id != self.id {
-            let why = format!("the MCP server {} answers with another task", link.name());
+            let why = format!("the MCP server {} answered about another task", link.name());
             return Err(Lost::Failed(AttemptFailure::new(ErrorKind::Response, why)));
         }
         let pause = found.task.poll_interval_ms.map_or(PAUSE, Duration::from_millis);
@@ -150,7 +150,7 @@ impl Task {
             Ok(Next::Ask(question, memo)) => asked(link, &question, &memo),
             // it has at least one question
             Ok(Next::Call { .. } | Next::Task(_)) => {
-                failed(ErrorKind::Internal, "nothing is asked")
+                failed(ErrorKind::Internal, "the task asks no question")
             }
             Err(refused) => refused,
         }
@@ -186,7 +186,7 @@ fn end(
                 Ok(result) => said(link.cleaned(value_of(result)), outcome),
                 Err(_) => {
                     let why =
-                        format!("the task of the MCP server {server} has no result of a tool");
+                        format!("the task of the MCP server {server} has an invalid tool result");
                     Err(failed(ErrorKind::Response, why))
                 }
             }

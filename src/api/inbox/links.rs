@@ -132,7 +132,7 @@ fn not_asked(to: &Assignee, ask: &Ask) -> &'static str {
             "must be a user: the holder of a link for a role is unknown, and could be the one who \
              started this (`!self`)"
         }
-        _ => "is none of those who are asked: see `to` of the ask",
+        _ => "is not assigned to this ask: see `to` of the ask",
     }
 }
 

@@ -209,8 +209,7 @@ impl<'a> AwaitedView<'a> {
             } => {
                 let unused = match has_unused_answer {
                     true => {
-                        "; the resumeData of the replay does not count, because the one who gave it \
-                         is not among those who are asked"
+                        "; the replay's resumeData was ignored: its author may not answer this step"
                     }
                     false => "",
                 };
@@ -350,7 +349,7 @@ fn elsewhere<'a>(
             format!("{server} continues it, or another server if {server} is lost"),
         ),
         None => (
-            "its server is lost or gives it away".to_owned(),
+            "its server was lost or is handing it over".to_owned(),
             "another server takes it over and continues it".to_owned(),
         ),
     };

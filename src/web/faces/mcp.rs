@@ -158,7 +158,7 @@ async fn carry_out(session: &mut Session, feed: Option<&Feed>) -> Result<Value, 
 
 fn list(session: &Session) -> Outcome {
     if session.request.params.contains_key("cursor") {
-        return Err(session.request.invalid("cursor is none of this server: lists are whole"));
+        return Err(session.request.invalid("unknown cursor: this server does not paginate"));
     }
     Ok(listed(&session.request, &session.tools(), !session.call.caller.is_auth_off()))
 }

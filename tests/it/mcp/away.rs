@@ -63,7 +63,7 @@ fn servers_that_cannot_be_connected_are_shown_with_the_reason_and_delay_nothing(
         ("closed", "it cannot be reached"),
         ("noise", "it prints text that is not JSON: "),
         ("silent", "it did not answer within 300ms"),
-        ("odd", "its list of tools is none of the protocol"),
+        ("odd", "its tool list is invalid"),
         ("broken", "the program ended with exit code 3: no key in TOKEN="),
     ] {
         let has_failed = |status: &Value| {

@@ -50,7 +50,7 @@ pub(crate) use workflow::RunWorkflow;
 const MESSAGE_CHARS_MAX: usize = 2_000;
 /// Outcome of a call that has to wait for a person, for callers that cannot wait.
 pub(crate) const CANNOT_WAIT: &str =
-    "the tool has to ask a person, for which only calls of agents and steps can wait";
+    "the tool has to ask a person; only calls of agents and steps can wait for the answer";
 /// Outcome of an interrupted call that is not repeated.
 const INTERRUPTED: &str = "interrupted by a restart; it may or may not have had its effect";
 /// Maximum characters of an unknown tool's name in the error.

@@ -176,6 +176,27 @@ fn a_record_that_cannot_be_read_counts_as_a_change() {
     assert_eq!(listed.changed[0].parts.len(), 4);
 }
 
+/// A record that cannot be read counts as a change of its tool, so this form stays as it is.
+#[test]
+fn accepted_definitions_are_stored_in_this_form() {
+    use ChangedPart::{Annotations, Description, Parameters, Result};
+    let prints = [(Description, "d"), (Parameters, "p"), (Result, "r"), (Annotations, "a")];
+    let accepted = Accepted {
+        description: "Reads".to_owned(),
+        parameters: json!({ "type": "object" }),
+        prints: Prints(prints.map(|(part, hash)| (part, hash.to_owned())).into()),
+        earlier: vec!["e".to_owned()],
+    };
+    let stored = json!({
+        "description": "Reads",
+        "parameters": { "type": "object" },
+        "prints": { "Description": "d", "Parameters": "p", "Result": "r", "Annotations": "a" },
+        "earlier": ["e"],
+    });
+    assert_eq!(serde_json::to_value(&accepted).unwrap(), stored);
+    assert_eq!(serde_json::from_value::<Accepted>(stored).unwrap(), accepted);
+}
+
 #[test]
 fn people_read_since_when_and_what_has_changed() {
     let [server, ..] = modes();

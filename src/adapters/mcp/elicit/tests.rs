@@ -122,10 +122,14 @@ fn questions_that_cannot_be_asked_fail_the_call_in_words() {
     let on_input = OnInput { questions_max: 2, state_bytes_max: 3, ..OnInput::default() };
     for (requests, state, expected) in [
         (json!({ "a": large }), "", "its form is larger than 64 KiB"),
-        (json!({ "a": page("file:///etc/passwd") }), "", "its address is none of a page"),
-        (json!({ "a": page("not an address") }), "", "its address is none of a page"),
-        (json!({ "a": page(&format!("https://a/{}", "b".repeat(2048))) }), "", "none of a page"),
-        (json!({ "a": sampling }), "", "asks for what is not supported"),
+        (json!({ "a": page("file:///etc/passwd") }), "", "its URL is not http(s)"),
+        (json!({ "a": page("not an address") }), "", "its URL is not http(s)"),
+        (
+            json!({ "a": page(&format!("https://a/{}", "b".repeat(2048))) }),
+            "",
+            "longer than 2048 bytes",
+        ),
+        (json!({ "a": sampling }), "", "a request that is not supported"),
         (json!({ "a": form("a") }), "four", "a state of more than 3 bytes"),
         (
             json!({ "a": form("a"), "b": form("b") }),
@@ -152,7 +156,41 @@ fn a_memo_of_another_tool_fails_the_call() {
     let mut context = ToolContext::for_test();
     assert_eq!(Memo::of(&context).unwrap(), None);
     context.memo = Some(Arc::new(json!({ "step": 2 })));
-    assert!(failure(&Memo::of(&context).unwrap_err()).contains("another than when it asked"));
+    assert!(failure(&Memo::of(&context).unwrap_err()).contains("the tool changed after it asked"));
+}
+
+/// Memos are stored with asks: calls that wait cannot continue after a change of this form.
+#[test]
+fn memos_are_stored_in_this_form() {
+    let form =
+        Question::Form { message: "How many?".to_owned(), schema: json!({ "type": "object" }) };
+    let page =
+        Question::Page { message: "Sign in".to_owned(), url: "https://a.example/".to_owned() };
+    let stored_form = json!({ "Form": { "message": "How many?", "schema": { "type": "object" } } });
+    let stored_page = json!({ "Page": { "message": "Sign in", "url": "https://a.example/" } });
+    let asking = Round {
+        state: Some("s3al".to_owned()),
+        questions: vec![("a".to_owned(), form.clone()), ("b".to_owned(), page.clone())],
+        answered: 1,
+        task: Some(AskingTask { id: "t1".to_owned(), answered: vec!["z".to_owned()] }),
+    };
+    let plain = Round { state: None, questions: Vec::new(), answered: 0, task: None };
+    for (memo, stored) in [
+        (
+            Memo::Round(asking),
+            json!({ "Round": { "state": "s3al", "questions": [["a", stored_form], ["b", stored_page]],
+                               "answered": 1, "task": { "id": "t1", "answered": ["z"] } } }),
+        ),
+        (Memo::Round(plain), json!({ "Round": { "questions": [], "answered": 0 } })),
+        (Memo::Task { id: "t1".to_owned() }, json!({ "Task": { "id": "t1" } })),
+        (
+            Memo::Again { asked: vec![form, page] },
+            json!({ "Again": { "asked": [stored_form, stored_page] } }),
+        ),
+    ] {
+        assert_eq!(serde_json::to_value(&memo).unwrap(), stored);
+        assert_eq!(serde_json::from_value::<Memo>(stored).unwrap(), memo);
+    }
 }
 
 #[test]

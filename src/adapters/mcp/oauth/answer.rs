@@ -63,7 +63,7 @@ pub(super) fn token_of(answer: &Answer, secrets: &Known) -> Result<Given, String
     if answer.status != 200 {
         return Err(refusal(answer.status, read.as_ref(), secrets));
     }
-    let Some(read) = read else { return Err("its answer is no JSON".to_owned()) };
+    let Some(read) = read else { return Err("its answer is not JSON".to_owned()) };
     // some answer a refusal with status 200
     if read.get("error").is_some_and(|error| !error.is_null()) {
         return Err(refusal(answer.status, Some(&read), secrets));
@@ -73,11 +73,11 @@ pub(super) fn token_of(answer: &Answer, secrets: &Known) -> Result<Given, String
     };
     let is_plain = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
     if !is_plain || token.len() > TOKEN_BYTES_MAX {
-        return Err("its answer has a token that no header can have".to_owned());
+        return Err("its token contains characters that are not allowed in a header".to_owned());
     }
     let is_bearer = |kind: &str| kind.eq_ignore_ascii_case("bearer");
     if read.get("token_type").is_some_and(|kind| !kind.as_str().is_some_and(is_bearer)) {
-        return Err("its answer has a token that is none of the type Bearer".to_owned());
+        return Err("its token is not of the type Bearer".to_owned());
     }
     Ok(Given { token: token.to_owned(), lifetime: lifetime(&read["expires_in"]) })
 }
@@ -163,23 +163,23 @@ mod tests {
             (200, token(json!({ "expires_in": "NaN" })), given(None)),
             (200, token(json!({ "expires_in": null })), given(None)),
             (200, r#"{"access_token":"t"}"#.to_owned(), given(None)),
-            (200, "<html>".to_owned(), refused("its answer is no JSON")),
+            (200, "<html>".to_owned(), refused("its answer is not JSON")),
             (200, "{}".to_owned(), refused("its answer has no `access_token`")),
             (200, "[]".to_owned(), refused("its answer has no `access_token`")),
             (
                 200,
                 token(json!({ "token_type": "DPoP" })),
-                refused("its answer has a token that is none of the type Bearer"),
+                refused("its token is not of the type Bearer"),
             ),
             (
                 200,
                 token(json!({ "access_token": "a\nb" })),
-                refused("its answer has a token that no header can have"),
+                refused("its token contains characters that are not allowed in a header"),
             ),
             (
                 200,
                 token(json!({ "access_token": long })),
-                refused("its answer has a token that no header can have"),
+                refused("its token contains characters that are not allowed in a header"),
             ),
             (
                 401,

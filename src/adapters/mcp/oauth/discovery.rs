@@ -54,7 +54,9 @@ async fn document(fetcher: &Fetcher, addresses: &[Url], what: &str) -> Result<Va
         match answer.status {
             200 => {
                 let read = serde_json::from_slice(&answer.body).ok();
-                return read.filter(Value::is_object).ok_or_else(|| failed("it is no JSON object"));
+                return read
+                    .filter(Value::is_object)
+                    .ok_or_else(|| failed("it is not a JSON object"));
             }
             400..500 => {}
             300..400 => return Err(failed("it is a redirect, which is not followed")),
@@ -305,7 +307,7 @@ mod tests {
             (json!({ "issuer": null }), "that of another one"),
             (json!({ "token_endpoint": null }), "has no `token_endpoint`"),
             (json!({ "token_endpoint": "http://b.example/t" }), "does not begin with https://"),
-            (json!({ "token_endpoint": "/t" }), "is no address"),
+            (json!({ "token_endpoint": "/t" }), "is not a URL"),
             (json!({ "grant_types_supported": ["authorization_code"] }), "`client_credentials`"),
             (methods(&["private_key_jwt"]), "no way to send a secret"),
             (methods(&[]), "no way to send a secret"),

@@ -100,7 +100,7 @@ fn not_allowed(refused: &HostRefused) -> String {
 pub(super) fn address(text: &str) -> Result<Url, &'static str> {
     let url = Some(text).filter(|text| text.len() <= ADDRESS_BYTES_MAX);
     let url = url.and_then(|text| Url::parse(text).ok()).filter(Url::has_host);
-    let Some(url) = url else { return Err("is no address") };
+    let Some(url) = url else { return Err("is not a URL") };
     match url.scheme() {
         _ if !url.username().is_empty() || url.password().is_some() => Err("has a user name"),
         _ if url.fragment().is_some() => Err("has a fragment"),
@@ -129,9 +129,9 @@ mod tests {
             ("ftp://a.example/", Some("does not begin with https://")),
             ("https://u@a.example/", Some("has a user name")),
             ("https://a.example/#x", Some("has a fragment")),
-            ("/token", Some("is no address")),
-            ("data:a", Some("is no address")),
-            (&long, Some("is no address")),
+            ("/token", Some("is not a URL")),
+            ("data:a", Some("is not a URL")),
+            (&long, Some("is not a URL")),
         ] {
             assert_eq!(address(text).err(), expected, "{text}");
         }

@@ -65,13 +65,13 @@ fn problem(argument: Option<&Value>, header: &Given<'_>) -> Option<&'static str>
         }
     };
     let given = match header {
-        Given::Absent => return Some("is missing, which repeats the argument"),
+        Given::Absent => return Some("is missing; it must repeat the argument"),
         Given::Text(text) => decoded(text),
         Given::Unreadable => None,
     };
-    let Some(given) = given else { return Some("cannot be read, which repeats the argument") };
+    let Some(given) = given else { return Some("cannot be read; it must repeat the argument") };
     let is_same = given == text || is_same_number(argument, &given);
-    (!is_same).then_some("is not the argument")
+    (!is_same).then_some("differs from the argument")
 }
 
 /// Clients write 1.0 as `1`.
@@ -131,32 +131,32 @@ mod tests {
             (
                 json!({ "region": "eu" }),
                 vec![],
-                "Mcp-Param-Region is missing, which repeats the argument region",
+                "Mcp-Param-Region is missing; it must repeat the argument region",
             ),
             (
                 json!({ "region": "eu" }),
                 vec![(region, "us")],
-                "Mcp-Param-Region is not the argument region",
+                "Mcp-Param-Region differs from the argument region",
             ),
             (
                 json!({ "region": "Hello" }),
                 vec![(region, "=?base64?SGVs!!!bG8=?=")],
-                "Mcp-Param-Region cannot be read, which repeats the argument region",
+                "Mcp-Param-Region cannot be read; it must repeat the argument region",
             ),
             (
                 json!({ "region": "?" }),
                 vec![(region, "?")],
-                "Mcp-Param-Region cannot be read, which repeats the argument region",
+                "Mcp-Param-Region cannot be read; it must repeat the argument region",
             ),
             (
                 json!({ "count": 1 }),
                 vec![("mcp-param-count", "one")],
-                "Mcp-Param-Count is not the argument count",
+                "Mcp-Param-Count differs from the argument count",
             ),
             (
                 json!({ "inner": { "flag": true } }),
                 vec![],
-                "Mcp-Param-Flag is missing, which repeats the argument flag",
+                "Mcp-Param-Flag is missing; it must repeat the argument flag",
             ),
         ];
         for (arguments, headers, problem) in rows {

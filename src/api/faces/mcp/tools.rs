@@ -144,7 +144,7 @@ impl Tool {
                                 "description": "What is answered. Needed if several steps wait.",
                             },
                             "data": {
-                                "description": "The answer; `schema` of what is asked says its form.",
+                                "description": "The answer, as `schema` of the ask describes it.",
                             },
                         },
                         "required": ["executionId"],

@@ -19,8 +19,7 @@ use crate::api::tools::{self, refusal_of};
 const KEY: &str = "question-";
 
 /// Answer to a call whose question was declined.
-const DECLINED: &str =
-    "The person was asked and did not answer, so that the call was not completed.";
+const DECLINED: &str = "The person was asked and did not answer; the call was not completed.";
 
 impl Session {
     /// Calls a registered tool, or takes the answer to its question.
