@@ -49,7 +49,7 @@ impl Answerer for Answers {
         let request = match read_stored(&request) {
             Ok(request) => request,
             Err(error) => {
-                log::error!("a request of node {from} is not understood: {error}");
+                log::error!("a request of another server (node {from}) is not understood: {error}");
                 return said(write_elsewhere());
             }
         };

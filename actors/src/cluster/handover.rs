@@ -136,12 +136,15 @@ impl Shared {
         match members.give(slots, to).await {
             Ok(given) => {
                 self.ownership.counters.gave(&given);
-                log::debug!("gave {} slots to node {to}", given.len());
+                log::debug!("gave {} slots to the server of node {to}", given.len());
                 given.len()
             }
             // the next view shows whose they are
             Err(error) => {
-                log::warn!("{} slots may not be given to node {to}: {error}", slots.len());
+                log::warn!(
+                    "{} slots may not be given to the server of node {to}: {error}",
+                    slots.len()
+                );
                 0
             }
         }

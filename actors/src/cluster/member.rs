@@ -134,13 +134,17 @@ impl SlotKeeper {
             match self.members.fence(node, beat).await {
                 Ok(true) => {
                     log::warn!(
-                        "{name} (node {node}) shows no sign of life; its slots are taken over"
+                        "server {name} (node {node}) shows no sign of life; its slots are taken over"
                     );
                     shared.ownership.counters.took_over();
                     gone.push(node);
                 }
-                Ok(false) => log::info!("{name} (node {node}) is alive, or was taken over already"),
-                Err(error) => log::warn!("cannot take over from {name} (node {node}): {error}"),
+                Ok(false) => {
+                    log::info!("server {name} (node {node}) is alive, or was taken over already");
+                }
+                Err(error) => {
+                    log::warn!("cannot take over from server {name} (node {node}): {error}")
+                }
             }
         }
         gone
@@ -153,20 +157,20 @@ impl SlotKeeper {
         let is_first = self.known.is_empty();
         for (node, name) in members.iter().filter(|(node, _)| !self.known.contains_key(node)) {
             match (is_first, *node == self.members.own()) {
-                (false, _) => log::info!("{name} (node {node}) has joined"),
+                (false, _) => log::info!("server {name} (node {node}) has joined"),
                 (true, true) => log::info!("this server is {name} (node {node})"),
-                (true, false) => log::info!("{name} (node {node}) is there"),
+                (true, false) => log::info!("server {name} (node {node}) shares the database"),
             }
         }
         for (node, name) in self.known.iter().filter(|(node, _)| !members.contains_key(node)) {
-            log::info!("{name} (node {node}) has left");
+            log::info!("server {name} (node {node}) has left");
             self.has_abandoned = true;
         }
         self.known = members;
         let own = view.members.iter().find(|member| member.node == self.members.own());
         let is_leaving = own.is_some_and(|own| own.state == MemberState::Leaving);
         if is_leaving && !self.is_leaving && !shared.is_draining() {
-            log::info!("this server is to leave: it hands its slots over, and takes none");
+            log::info!("this server is being drained: it hands its slots over, and takes none");
         }
         self.is_leaving = is_leaving;
     }
@@ -211,7 +215,7 @@ impl SlotKeeper {
         let served = shared.ownership.served().without(&moving);
         let lost = served.without(&owned);
         if !lost.is_empty() {
-            log::warn!("{} slots are no longer owned by this process", lost.len());
+            log::warn!("{} slots are no longer owned by this server", lost.len());
             shared.lose(&lost).await;
         }
         let gained = owned.without(&served);
