@@ -107,7 +107,7 @@ async fn show(
 ) -> Result<Json<Value>, Refusal> {
     let run = server.run("order", &id);
     run.result().await.map(Json).map_err(|why| match why {
-        // there is none of this id, or the store or the server is not available
+        // no execution has this id, or the store or the server is not available
         RunError::Unknown(error) => refused(&ApiError::from_describe(run.id(), error)),
         RunError::Cancelled(_) => (StatusCode::CONFLICT, why.to_string()),
         failure => (StatusCode::INTERNAL_SERVER_ERROR, failure.to_string()),

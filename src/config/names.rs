@@ -74,7 +74,7 @@ pub(crate) struct Reference {
     kind: NameKind,
     name: String,
     spot: Spot,
-    /// True if a step calls it: built-in tools of agents are none of steps.
+    /// True if a step calls it: steps cannot call the built-in tools of agents.
     is_of_step: bool,
 }
 

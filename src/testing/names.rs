@@ -35,7 +35,7 @@ pub(super) fn meant<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) ->
     nearest(name, known).map(|it| format!("; did you mean {it}?")).unwrap_or_default()
 }
 
-/// Returns why a name is none of a workflow's steps, if it is none.
+/// Returns the problem if a workflow has no step of a name.
 fn wrong_step(name: &str, definition: &WorkflowDefinition, registry: &Registry) -> Option<String> {
     let (id, known) = (&definition.id, definition.step_names());
     let has = |name: &str| known.iter().any(|it| it == name);

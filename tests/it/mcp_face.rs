@@ -227,7 +227,7 @@ fn a_question_outlives_the_server_and_has_one_answer() {
     let no = answer_to(call, &asked, &json!({ "approved": false }));
     let first = site.ask("tools/call", &yes, &forms());
     assert_eq!(first["result"]["structuredContent"]["approved"], true, "{first}");
-    // a lost race: what is true now
+    // a lost race: the current state
     let second = site.ask("tools/call", &no, &forms());
     assert_eq!(second["result"]["structuredContent"], first["result"]["structuredContent"]);
 }

@@ -1,7 +1,7 @@
 //! Rules for the language of comments, texts and guides; `CONTRIBUTING.md` has the glossary.
 
 use super::documents::guides;
-use super::{Source, none, read, sources};
+use super::{collect, none, read, sources};
 
 /// Constructs that readers have to decode, and plain words to use in their place.
 const AVOIDED: &[(&str, &str)] = &[
@@ -22,7 +22,16 @@ const AVOIDED: &[(&str, &str)] = &[
     ("kept state", "snapshot"),
     ("kept states", "snapshots"),
     ("cut off", "interrupted"),
+    ("is none of", "is not among, is not"),
+    ("are none of", "are not among, are not"),
+    ("is mended", "is fixed, is corrected"),
+    ("gives away", "hands over"),
+    ("what is true now", "the current state"),
+    ("those who look", "name the reader"),
 ];
+
+/// Configurations whose comments users read before anything else.
+const CONFIGURATIONS: &[&str] = &["config.toml", "src/cli/init/config.toml"];
 
 /// Words that begin a relative clause. A doc comment begins with a verb or with a noun.
 const OPENERS: &[&str] = &[
@@ -57,11 +66,12 @@ struct Comment {
     text: String,
 }
 
-fn comments(source: &Source) -> Vec<Comment> {
+/// Returns the comments of a text, whose lines begin with a mark.
+fn comments(text: &str, mark: &str) -> Vec<Comment> {
     let mut comments: Vec<Comment> = Vec::new();
     let mut is_open = false;
-    for (index, line) in source.text.lines().enumerate() {
-        let Some(rest) = line.trim_start().strip_prefix("//") else {
+    for (index, line) in text.lines().enumerate() {
+        let Some(rest) = line.trim_start().strip_prefix(mark) else {
             is_open = false;
             continue;
         };
@@ -98,7 +108,7 @@ fn guides_speak_plain_english() {
 fn comments_speak_plain_english() {
     let mut found = Vec::new();
     for source in sources() {
-        for Comment { line, text, .. } in comments(&source) {
+        for Comment { line, text, .. } in comments(&source.text, "//") {
             found.extend(
                 avoided(&unquoted(&text)).map(|it| format!("{}:{line}: {it}", source.path)),
             );
@@ -120,10 +130,31 @@ fn texts_speak_plain_english() {
 }
 
 #[test]
+fn configurations_speak_plain_english() {
+    let mut found = Vec::new();
+    for path in CONFIGURATIONS {
+        for Comment { line, text, .. } in comments(&read(path), "#") {
+            found.extend(avoided(&unquoted(&text)).map(|it| format!("{path}:{line}: {it}")));
+        }
+    }
+    let mut schemas = Vec::new();
+    collect("src/config/schema", "json", &mut schemas);
+    assert!(schemas.len() > 5, "the descriptions of keys have moved");
+    for path in schemas {
+        for (index, line) in read(&path).lines().enumerate() {
+            let words = texts(line).flat_map(avoided);
+            found.extend(words.map(|it| format!("{path}:{}: {it}", index + 1)));
+        }
+    }
+    none(found, "users read these texts: see the glossary of CONTRIBUTING.md");
+}
+
+#[test]
 fn doc_comments_begin_with_a_verb_or_a_noun() {
     let mut found = Vec::new();
     for source in sources() {
-        for Comment { line, text, .. } in comments(&source).iter().filter(|it| it.is_doc) {
+        for Comment { line, text, .. } in comments(&source.text, "//").iter().filter(|it| it.is_doc)
+        {
             let first = text.split_whitespace().next().unwrap_or_default();
             if OPENERS.contains(&first) {
                 found.push(format!("{}:{line}: {}", source.path, text.trim()));

@@ -169,7 +169,7 @@ impl AskAccess {
         }
     }
 
-    /// Returns true if a claim is none of others.
+    /// Returns true if no other user has the claim.
     pub(crate) fn is_own(&self, claim: &Claim) -> bool {
         self.answerer.as_ref().is_none_or(|answerer| answerer.user.as_ref() == Some(&claim.by))
     }

@@ -73,7 +73,7 @@ pub enum CallToolError {
     /// The place, and the problem there.
     #[error("invalid tool input: {0}")]
     InvalidInput(String),
-    /// Others have to approve it: an agent can ask them, its caller is none of them.
+    /// Others than its caller have to approve it; an agent can ask them.
     #[error("a call of tool {name} with these arguments needs the approval of {to}")]
     NotApproved { name: String, to: String },
     /// The place, and the problem there, of the newest answer to the tool's questions.

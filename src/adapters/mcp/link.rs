@@ -58,7 +58,7 @@ pub(super) enum Ending {
     Older(String),
 }
 
-/// One server. Shared by the thread of connections, callers, and those who look.
+/// One server. Shared by the thread of connections, callers, and `GET /tools/mcp`.
 pub(super) struct Link {
     pub(super) server: Arc<McpServer>,
     environment: McpEnvironment,

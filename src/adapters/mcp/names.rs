@@ -73,7 +73,7 @@ pub(super) struct Listed {
     pub(super) changed: Vec<ChangedTool>,
     /// Patterns of the configuration that match no tool.
     pub(super) unmatched: Vec<Unmatched>,
-    /// True if a name in `approval` is none of the server: it may be that of a tool under another
+    /// True if the server has no tool of a name in `approval`: the tool that was meant may have another
     /// name, so that all of them need approval.
     pub(super) is_guarded: bool,
 }

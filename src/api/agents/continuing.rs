@@ -21,8 +21,8 @@ use crate::api::json::{self, Object};
 use crate::api::wire::message::Replies;
 use crate::api::wire::pending_ask::ApproveBody;
 
-/// Passes the answers in a message of a chat on. Returns `None` if the message is none of answers:
-/// the agent is asked with it.
+/// Passes the answers in a message of a chat on. Returns `None` if the message has no answers: the
+/// agent is asked with it.
 pub async fn continue_chat(
     runtime: &Runtime,
     request: &GenerationRequest,

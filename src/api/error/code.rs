@@ -213,8 +213,8 @@ codes! {
             "Check the state of the execution.";
         NotAssigned "not_assigned" 403:
             "Not assigned",
-            "The ask names users or roles, and the caller is none of them, or the one who asked; or \
-             a direct call of a tool needs the approval of others.",
+            "The ask names users or roles, and the caller is not among them, or is the one who asked; \
+             or a direct call of a tool needs the approval of others.",
             "`to` of the ask says who is asked; one of them answers, or assigns it anew. One of \
              them may call the tool, or an agent asks them.";
         AnswerRefused "answer_refused" 403:

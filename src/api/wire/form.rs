@@ -172,8 +172,8 @@ fn titled(named: &[Value]) -> Option<Choices<'_>> {
     Some(Choices { options: Some(Cow::Owned(options)), titles: Some(titles) })
 }
 
-/// Returns the options that a person can choose. Null is none of them where the field can be left
-/// out instead.
+/// Returns the options that a person can choose. Null is left out of them where the field itself can
+/// be left out.
 fn without_null(options: &[Value], required: bool) -> &[Value] {
     match options {
         [others @ .., Value::Null] if !required => others,

@@ -59,8 +59,8 @@ impl Answer {
         let why = format!("it responded with status {status}");
         match status {
             200..=299 => {
-                // the responses of the three signals have the same fields; if the body is none of
-                // them, the status counts alone
+                // the responses of the three signals have the same fields; without one in the body,
+                // the status counts alone
                 let answer = ExportTraceServiceResponse::decode(body).unwrap_or_default();
                 let partial = answer.partial_success.unwrap_or_default();
                 let rejected = u64::try_from(partial.rejected_spans).unwrap_or_default();

@@ -49,7 +49,7 @@ fn an_answer_without_a_form_is_given_on_a_page() {
         assert_eq!(done["result"]["structuredContent"], json!(["a"]), "{done}");
     });
     let again = site.ask("tools/call", &opened, &pages());
-    assert_eq!(again["result"]["structuredContent"], json!(["a"]), "what is true now");
+    assert_eq!(again["result"]["structuredContent"], json!(["a"]), "the current state");
 }
 
 #[test]

@@ -16,7 +16,7 @@ const SURPLUS_SHARE: usize = 50;
 pub struct Part {
     /// Slots without an owner that it takes.
     pub claim: SlotSet,
-    /// Its slots that it gives away, by their next owner.
+    /// Its slots that it hands over, by their next owner.
     pub give: BTreeMap<NodeId, SlotSet>,
 }
 

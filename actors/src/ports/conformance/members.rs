@@ -203,7 +203,7 @@ async fn a_member_that_beats_again_is_not_fenced((mut one, two): (Process, Proce
     two.view(|view| beat_of(view, node) > old).await;
     let old = old.unwrap_or_default();
     assert!(!read(two.members.fence(node, old)).await, "it has beaten since");
-    assert!(!read(two.members.fence(NodeId(i64::MAX), 0)).await, "there is none of this number");
+    assert!(!read(two.members.fence(NodeId(i64::MAX), 0)).await, "no member has this number");
     let draft = one.bench.creation(IN_ONE);
     one.bench.take(&draft).await;
 }

@@ -251,7 +251,7 @@ impl Membership {
             };
             match beat {
                 Ok(Beat::Lost(cause)) => return self.lose(cause),
-                // those who look at views hear of it
+                // subscribers of views notice it
                 _ if self.outages.is_lost() => views = None,
                 Ok(Beat::Shared(view)) => {
                     if let Some(views) = &views {

@@ -12,7 +12,7 @@ use crate::api::json::parse_value;
 /// Version of requests that describe themselves.
 pub(super) const MODERN: &str = "2026-07-28";
 
-/// Versions with a handshake, the newest first. 2025-03-26 is none of them: its servers have to take
+/// Versions with a handshake, the newest first. 2025-03-26 is not among them: its servers have to take
 /// several messages at once.
 pub(super) const LEGACY: [&str; 3] = ["2025-11-25", "2025-06-18", "2024-11-05"];
 

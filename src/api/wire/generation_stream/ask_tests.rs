@@ -57,7 +57,7 @@ fn continued(outcome: ToolOutcome) -> Vec<GenerationEvent> {
     ]
 }
 
-/// Returns the data of a stream whose types are none of these.
+/// Returns the data of a stream without that of these types.
 fn without(types: &[&str], mut stream: GenerationStream, events: &[GenerationEvent]) -> Vec<Value> {
     let mut out = Vec::new();
     for event in events {

@@ -170,7 +170,7 @@ impl Session {
     }
 
     /// Answers an ask of an execution, and answers with what becomes of it; if another answer was
-    /// first, with what is true now.
+    /// first, with the current state.
     async fn answer(&self, run: &Run, ask: &str, content: Value, feed: Option<&Feed>) -> Outcome {
         let (runtime, target) = (&self.call.runtime, self.target(run));
         let before = match executions::describe(runtime, &target).await {
@@ -250,7 +250,7 @@ impl Session {
     }
 
     /// Resumes an execution and answers with what becomes of it; if another answer was first, with
-    /// what is true now.
+    /// the current state.
     async fn resume(
         &self,
         run: &Run,
@@ -303,7 +303,7 @@ impl Session {
         Feed::around(feed, self, (&target, after), resuming).await
     }
 
-    /// Answers with what is true now, once the execution has left `running`.
+    /// Answers with the current state, once the execution has left `running`.
     async fn stand(&self, run: &Run, refusal: Option<&str>) -> Outcome {
         let target = self.target(run);
         let halted = self.call.runtime.state_when(&target, |state| state.status != Status::Running);

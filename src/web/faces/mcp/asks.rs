@@ -97,8 +97,8 @@ impl Session {
     }
 }
 
-/// Returns why an answer has to be given again, if it has; for a lost race not, in which what is true
-/// now counts. The error is one of the call.
+/// Returns why an answer has to be given again, if it has. After a lost race it has not: then the current
+/// state counts. The error is one of the call.
 pub(super) fn problem_of(answered: Result<(), ApiError>) -> Result<Option<String>, ApiError> {
     match answered {
         Err(refusal @ ApiError::Ask(AskRefusal::InvalidData(_) | AskRefusal::Refused(_))) => {
