@@ -233,9 +233,9 @@ fn opens(link: &Link, page: &Question, known: &[(Question, Value)]) -> ToolError
     again(link, page, known)
 }
 
-/// Returns the end of a call whose server asked for it again too often.
+/// Returns the end of a call whose server asked too often to repeat it.
 fn no_end(link: &Link) -> ToolError {
-    let why = format!("the MCP server {} asked too often for the same call again", link.name());
+    let why = format!("the MCP server {} asked too often to repeat the call", link.name());
     failed(ErrorKind::Response, why)
 }
 

@@ -208,7 +208,7 @@ impl McpServers for McpHub {
     fn restart(&self, name: &str) -> bool {
         let Some(link) = self.links.get(name) else { return false };
         log::info!(
-            "MCP server {name}: another connection was asked for; {} calls are interrupted",
+            "MCP server {name}: another connection was requested; {} calls are interrupted",
             link.running()
         );
         link.restart.notify_one();

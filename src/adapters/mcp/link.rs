@@ -303,7 +303,7 @@ impl Link {
     }
 
     async fn asked(&self, program: Option<Program>) -> Ending {
-        log::info!("MCP server {}: connecting again, as asked", self.name());
+        log::info!("MCP server {}: connecting again, as requested", self.name());
         self.stopped(program).await;
         Ending::Asked
     }

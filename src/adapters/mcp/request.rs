@@ -95,7 +95,7 @@ impl Drop for Guard {
         runtime.spawn(async move {
             let notification = CancelledNotification::new(params);
             if let Err(error) = peer.send_notification(notification.into()).await {
-                log::debug!("a call of an MCP server was not cancelled: {error}");
+                log::debug!("a call of an MCP server could not be cancelled: {error}");
             }
         });
     }

@@ -215,7 +215,7 @@ impl Drop for Guard<'_> {
         let params = CancelTaskParams::new(std::mem::take(&mut self.id));
         runtime.spawn(async move {
             if let Err(error) = peer.cancel_task(params).await {
-                log::debug!("a task of an MCP server was not cancelled: {error}");
+                log::debug!("a task of an MCP server could not be cancelled: {error}");
             }
         });
     }

@@ -157,7 +157,7 @@ codes! {
         StepAsks "step_asks" 409:
             "Step waits for its agent",
             "The step waits for answers to what its agent asks, such as approvals of tools; a \
-             resume of the step is none.",
+             resume of the step does not answer them.",
             "Answer the asks of its execution, which `GET /inbox` lists; the step continues after \
              the last one.";
         SuspensionPassed "suspension_passed" 409:
@@ -205,7 +205,7 @@ codes! {
             "Answer the asks in the text by their ids, in the inbox or the chat.";
         AskExpired "ask_expired" 409:
             "Ask expired",
-            "The deadline passed before an answer, and the execution went its way.",
+            "The deadline passed before an answer, and `on_timeout` of the step or tool was applied.",
             "Check the state of the execution.";
         AskWithdrawn "ask_withdrawn" 409:
             "Ask withdrawn",

@@ -345,7 +345,7 @@ fn elsewhere<'a>(
 ) -> AwaitedView<'a> {
     let (message, how) = match server {
         Some(server) => (
-            format!("the server {server} has it, and does not answer at the moment"),
+            format!("it is at the server {server}, which does not answer at the moment"),
             format!("{server} continues it, or another server if {server} is lost"),
         ),
         None => (

@@ -167,7 +167,7 @@ fn a_restart_begins_another_connection() {
         tool_names(&site.server).contains(&"own.grown".to_owned()).then_some(())
     });
     assert_eq!(site.server.post("/tools/mcp/own/restart", &json!({})).status, 200);
-    site.server.says("MCP server own: connecting again, as asked");
+    site.server.says("MCP server own: connecting again, as requested");
     // the new process has not grown
     eventually("the tool is gone", || {
         (!tool_names(&site.server).contains(&"own.grown".to_owned())).then_some(())

@@ -164,7 +164,7 @@ impl Run {
         match self.continuation.as_ref().map(serde_json::to_string) {
             Some(Ok(body)) => ContinuationChange::Put { body: Arc::from(body), asks },
             Some(Err(error)) => {
-                log::error!("generation {} cannot be kept: {error}", self.id);
+                log::error!("the continuation of generation {} cannot be stored: {error}", self.id);
                 ContinuationChange::Keep
             }
             None => ContinuationChange::Keep,
