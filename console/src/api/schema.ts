@@ -1593,7 +1593,7 @@ export interface components {
             userId: string | null;
             conversationId: string | null;
             /**
-             * @description The door through which it was started, or what it is part of: `mcp`, or `mcp:NAME` of a face with a name, and
+             * @description The API through which it was started, or what it is part of: `mcp`, or `mcp:NAME` of a face with a name, and
              *     `openai`. Absent for the REST API and programs in Rust.
              */
             via?: string;
@@ -1680,7 +1680,7 @@ export interface components {
         /** @description News of an ask. */
         AskEvent: {
             /** @enum {string} */
-            type: "opened" | "claimed" | "released" | "assigned" | "answered" | "expired" | "withdrawn" | "overflow";
+            type: "opened" | "claimed" | "released" | "assigned" | "reminded" | "answered" | "expired" | "withdrawn" | "overflow";
             /**
              * @description The ask as it is now. None with `overflow`: from here on some changes are missed, as more
              *     than 10,000 asks are open.
@@ -2340,7 +2340,7 @@ export interface components {
             /** @description Execution and step that this replay started from. Absent in records of older versions. */
             replayedFrom?: components["schemas"]["Lineage"];
             /**
-             * @description The door through which it was started, or what it is part of: `mcp`, or `mcp:NAME` of a face with a name, and
+             * @description The API through which it was started, or what it is part of: `mcp`, or `mcp:NAME` of a face with a name, and
              *     `openai`. Absent for the REST API and programs in Rust.
              */
             via?: string;
@@ -2426,7 +2426,7 @@ export interface components {
              */
             reversalOf?: string;
             /**
-             * @description The door through which it was started, or what it is part of: `mcp`, or `mcp:NAME` of a face with a name, and
+             * @description The API through which it was started, or what it is part of: `mcp`, or `mcp:NAME` of a face with a name, and
              *     `openai`. Absent for the REST API and programs in Rust.
              */
             via?: string;
