@@ -48,10 +48,10 @@ test("a token is asked for, refused, taken, and may allow less", async () => {
     await page.getByText("This server needs a token").waitFor();
     await shoot(page, "token-light");
     await page.getByLabel("Token", { exact: true }).fill("not.a.token");
-    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByRole("button", { name: "Continue" }).click();
     await page.getByText("does not accept the last token").waitFor();
     await page.getByLabel("Token", { exact: true }).fill(tokenOf("lea", ["support"]));
-    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByRole("button", { name: "Continue" }).click();
     await settle(page);
 
     await page.getByLabel("text").first().fill("tea");
@@ -84,13 +84,13 @@ test("what was typed stays when a token ends", async () => {
     const { page, faults } = await open(browser, undefined, (text) => text.includes("401"));
     await page.goto(`${server.console}/console/workflows/reminder`);
     await page.getByLabel("Token", { exact: true }).fill(tokenOf("lea", [], 6));
-    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByRole("button", { name: "Continue" }).click();
     await page.getByLabel("text").first().fill("typed before the end");
     await page.waitForTimeout(7000);
     await page.getByRole("button", { name: "Start" }).click();
     await page.getByText("does not accept the last token").waitFor();
     await page.getByLabel("Token", { exact: true }).fill(tokenOf("lea", []));
-    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByRole("button", { name: "Continue" }).click();
     await page.getByText("Sleeps at").waitFor();
     await page.locator("main").getByText("typed before the end").first().waitFor();
     await page.context().close();

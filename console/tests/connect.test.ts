@@ -57,7 +57,7 @@ test("its commands take the token that a server wants", async () => {
     const { page, faults } = await open(browser, desk, (text) => text.includes("401"));
     await page.goto(`${closed.console}/console/connect`);
     await page.getByLabel("Token", { exact: true }).fill(key);
-    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByRole("button", { name: "Continue" }).click();
     await page.getByText("from the variable TOKEN").waitFor();
     await runAll(page, { TOKEN: key });
     await page.getByRole("button", { name: "Try it: Ask an agent" }).click();

@@ -226,7 +226,7 @@ rules = [{ route = "GET /tools/mcp", roles = ["reader"] }, { route = "POST /tool
       page.setDefaultTimeout(30_000);
       await page.goto(`${guarded.console}/console/tools/desk`);
       await page.getByLabel("Token", { exact: true }).fill(tokenOf("lea", roles));
-      await page.getByRole("button", { name: "Go on" }).click();
+      await page.getByRole("button", { name: "Continue" }).click();
       if (roles.includes("reader")) {
         await page.getByText(/Connect again: .*operator/).waitFor();
         assert.ok(await page.getByRole("button", { name: "Connect again" }).isDisabled());

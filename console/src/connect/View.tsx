@@ -104,7 +104,7 @@ function TryIt({ call, title, workflow }: { call: Try; title: string; workflow: 
       {answer && (
         <div role="status">
           <p class="small quiet">
-            Status {answer.status}, {running ? "goes on" : `took ${duration(answer.ms)}`}
+            Status {answer.status}, {running ? "continues" : `took ${duration(answer.ms)}`}
             {answer.cut && `, ${answer.cut}`}
             {answer.executionId && (
               <>

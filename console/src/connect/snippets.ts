@@ -62,7 +62,7 @@ function ofWorkflow(server: Server): Snippet[] {
       title: "Start a workflow",
       steps: [
         { text: "Answers when it ends or waits for a person.", code: command(start, server) },
-        { text: "Answers at once; the work goes on.", code: command(early, server) },
+        { text: "Answers at once; the work continues.", code: command(early, server) },
       ],
       tries: early,
     },

@@ -74,7 +74,7 @@ export function Actions(props: ActionsProps) {
           <Save ids={{ id: workflowId, executionId }} />
         </Menu>
         {open === "answer" && <AnswerDialog waits={asked} close={close} />}
-        {open === "suspend" && <ReasonDialog title="Suspend" verb="Suspend" path={`${base}/suspend`} close={close} text="Steps that run now end; no further one begins until somebody resumes it." />}
+        {open === "suspend" && <ReasonDialog title="Suspend" verb="Suspend" path={`${base}/suspend`} close={close} text="Steps that run now end; no further one begins until it is resumed." />}
         {open === "cancel" && <ReasonDialog title="Cancel" verb="Cancel it" danger path={`${base}/cancel`} close={close} text="It ends now and cannot be resumed. What its steps did outside stays done." />}
         {open === "replay" && <ReplayDialog {...props} base={base} close={close} />}
       </div>

@@ -76,7 +76,7 @@ function Waits({ wait }: { wait: Awaited }) {
       return (
         <>
           Suspended by hand{wait.suspendedBy && <> by <bdi>{wait.suspendedBy.id}</bdi></>}
-          {since}: <Quote text={wait.message.replace(/^paused: /, "")} />. A resume lets it go on.
+          {since}: <Quote text={wait.message.replace(/^paused: /, "")} />. A resume continues it.
         </>
       );
     case "sleep":

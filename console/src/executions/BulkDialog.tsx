@@ -74,15 +74,15 @@ export function BulkDialog({ action, about, selection, close, over, left }: {
           {!data && !preview.error && <Loading what="what would change" />}
           {data && (
             <p>
-              {data.matched === 0 ? "Nothing would change." : `${count} would be ${done}, as one operation that goes on when this page is closed.`}
+              {data.matched === 0 ? "Nothing would change." : `${count} would be ${done}, as one operation that continues when this page is closed.`}
               {data.children > 0 && ` ${plural(data.children, "execution", "executions")} that they have started would be cancelled with them.`}
               {data.skipped > data.replayed && ` ${plural(data.skipped - data.replayed, "other does", "others do")} not fit as they are now.`}
               {data.replayed > 0 && ` ${plural(data.replayed, "other was", "others were")} replayed before and would be left out.`}
-              {data.unknown > 0 && ` ${plural(data.unknown, "is", "are")} not there any more.`}
+              {data.unknown > 0 && ` ${plural(data.unknown, "is", "are")} no longer there.`}
             </p>
           )}
           {action === "cancel" && data && data.matched > 0 && <p>This is final: they end now and cannot be resumed. What their steps did outside stays done.</p>}
-          {action === "resume" && data && data.matched === 0 && <p class="quiet">Only executions that somebody suspended are resumed. What waits for people is answered in the inbox.</p>}
+          {action === "resume" && data && data.matched === 0 && <p class="quiet">Only executions that were suspended by a request are resumed. What waits for people is answered in the inbox.</p>}
           {action === "suspend" && data && data.matched === 0 && <p class="quiet">Only running executions are suspended.</p>}
           {action === "replay" && data && data.matched > 0 && <p class="quiet">A new execution begins for each, at the step that failed. The failed ones stay as they are.</p>}
           {action === "replay" && data && (

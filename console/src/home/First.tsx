@@ -18,7 +18,7 @@ export function First() {
       <ul class="first">
         {approval && (
           <li>
-            <h3>Ask somebody for money</h3>
+            <h3>Ask a person for money</h3>
             <p>An expense of 900 waits until a manager approves it. You are the manager as well.</p>
             <button
               type="button"

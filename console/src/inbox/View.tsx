@@ -330,7 +330,7 @@ function Nothing({ which }: { which: Whose }) {
   }
   return (
     <Empty title="Nothing waits for a person">
-      <p>Steps that ask for an approval or a value, and tools of agents that need one, stand here until somebody answers.</p>
+      <p>Steps that ask for an approval or a value, and tools of agents that need one, are listed here until a person answers.</p>
       <p>
         To see one, start <a href={to("workflows", "expense-approval")}>the expense approval</a> with an amount of 900.
       </p>

@@ -43,7 +43,7 @@ export function Logs() {
           </span>
           {!until && (
             <button type="button" class="button" aria-pressed={isPaused} onClick={() => pause(!isPaused)}>
-              {isPaused ? "Go on" : "Pause"}
+              {isPaused ? "Continue" : "Pause"}
             </button>
           )}
           <button type="button" class="button" onClick={newest}>

@@ -30,7 +30,7 @@ export function SignIn() {
         </div>
         <div class="actions">
           <button type="submit" class="button primary">
-            Go on
+            Continue
           </button>
           {loginUrl && (
             <a class="button" href={loginUrl} target="_blank" rel="noopener">

@@ -21,7 +21,7 @@ export function Versions({ id }: { id: string }) {
   return (
     <section>
       <h2>{versions.length === 1 ? "One version" : `${number(versions.length)} versions`}</h2>
-      {open > 0 && <p class="small quiet">{plural(open, "open execution")} of earlier versions: each goes on with the version that it began with.</p>}
+      {open > 0 && <p class="small quiet">{plural(open, "open execution")} of earlier versions: each continues with the version that it began with.</p>}
       <ul class="versions">
         {versions.slice(0, shownMax).map((version) => (
           <li key={version.definitionHash}>
