@@ -222,6 +222,9 @@ fn failures_reach_the_caller_in_words() {
     let invalid = site.call("sum", &json!({ "n": "one" })).unwrap_err();
     assert!(invalid.starts_with("Invalid tool input: n"), "{invalid}");
 }
+    // what a tool says about itself is no failure of its server, and a question is none
+    let status = site.status_when("own", |status| status["calls"] == 3);
+    assert_eq!(status["failures"], 1, "{status}");
 
 #[test]
 fn tools_that_cannot_be_used_are_listed_with_the_reason() {
