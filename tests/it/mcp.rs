@@ -3,7 +3,9 @@
 
 mod asking;
 mod away;
+mod bounds;
 mod changing;
+mod cluster;
 mod conformance;
 mod files;
 mod measured;
