@@ -98,10 +98,11 @@ impl CallCounts {
         self.outcomes.iter().sum()
     }
 
-    /// Returns those that have no result, and wait for no person.
+    /// Returns those that have no result, and wait for no person. What tools say about themselves is a
+    /// result.
     pub fn failures(&self) -> u64 {
-        let others =
-            [CallOutcome::Completed, CallOutcome::Asked].map(|it| self.outcomes[it as usize]);
+        use CallOutcome::{Asked, Completed, ToolError};
+        let others = [Completed, ToolError, Asked].map(|it| self.outcomes[it as usize]);
         self.ended() - others.iter().sum::<u64>()
     }
 }

@@ -26,7 +26,7 @@ use crate::visibility::Visibility;
 
 pub use self::inbox::{
     AnswerAsk, Answered, ApproveCall, AskAccess, AskDetail, AskError, AskUpdate, CLAIM_DEFAULT,
-    CLAIM_MAX, ChatReply, ContinueChat, Reply,
+    CLAIM_MAX, ChatReply, ContinueChat, Permissions, Reply,
 };
 pub use self::unavailable::Unavailable;
 pub(crate) use self::unavailable::is_refused_as;

@@ -81,6 +81,15 @@ impl Gate {
         lacking.next()
     }
 
+    /// Returns the roles of the first rule for this path that a caller does not meet, with or without a
+    /// token; one of them is required, or a token alone if there are none.
+    pub fn unmet(&self, path: &str, user: Option<&User>) -> Option<&[String]> {
+        match user {
+            Some(user) => self.missing_roles(path, user),
+            None => self.rules_for(path).next(),
+        }
+    }
+
     /// Returns true if some path of the route needs no token.
     pub fn is_open_somewhere(&self) -> bool {
         let is_closed = self.rules.iter().any(|(cover, _)| *cover == Cover::All);

@@ -103,8 +103,8 @@ mod tests {
                 unmatched: vec![Unmatched { key: "retry", pattern: "get_*".to_owned() }],
                 running: 2,
                 lost: 4,
-                // one completed, one asked, one failed
-                calls: CallCounts { outcomes: [1, 0, 1, 1, 0, 0, 0], ..CallCounts::default() },
+                // one completed, two with errors of the tool, one failed, one asked
+                calls: CallCounts { outcomes: [1, 2, 1, 1, 0, 0, 0], ..CallCounts::default() },
             };
             vec![files]
         }
@@ -177,7 +177,7 @@ mod tests {
                 "acceptedAt": "1970-01-01T00:00:01.000Z", "parts": ["description", "parameters"],
                 "description": "Reads, and more" }],
             "unmatched": [{ "key": "retry", "pattern": "get_*" }], "running": 2, "lost": 4,
-            "calls": 3, "failures": 1
+            "calls": 5, "failures": 1
         }]);
         assert_eq!(shown, expected);
     }

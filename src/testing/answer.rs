@@ -111,6 +111,7 @@ impl From<AskError> for AnswerError {
             AskError::Closed { state, .. } => Self::Closed(state),
             AskError::NotFound => Self::Closed(AskState::Withdrawn),
             AskError::Changed { .. }
+            | AskError::NotPermitted { .. }
             | AskError::Ambiguous { .. }
             | AskError::KeyReused
             | AskError::Unavailable(_) => Self::Failed(error.to_string()),

@@ -90,7 +90,8 @@ async fn continue_chat(
     let Call { request, caller, runtime, settings } = call;
     let stream = generation_stream::open(request, settings, GenerationStream::Chat(approvals))?;
     let subscriber = stream.subscriber();
-    let continuing = agents::continue_chat(runtime, generation, replies, caller, subscriber);
+    let answering = (caller, call.permissions());
+    let continuing = agents::continue_chat(runtime, generation, replies, answering, subscriber);
     match cancel_on_disconnect(request, continuing).await {
         Ok(Some(ContinuedChat::Streams(streamed))) => {
             let id = Arc::clone(&streamed.id);
@@ -156,7 +157,8 @@ pub(crate) async fn approve(call: Call, body: Body) -> Answer {
     let subject = find(&Subject::InPath, &call)
         .and_then(|agent| ids::generation(&call.request).map(|generation| (agent, generation)));
     let ((agent, generation), body) = body.read_for(subject).await?;
-    let approving = agents::approve(&call.runtime, &agent, &generation, &body, &call.caller);
+    let answering = (&call.caller, call.permissions());
+    let approving = agents::approve(&call.runtime, &agent, &generation, &body, answering);
     Ok(with_id(&generation, inbox::shown(&approving.await?)))
 }
 

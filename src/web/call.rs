@@ -1,11 +1,13 @@
 //! Arguments that most handlers take.
 
 use std::future::{Ready, ready};
+use std::sync::Arc;
 
 use actix_web::dev::Payload;
 use actix_web::web::Data;
 use actix_web::{Error, FromRequest, HttpRequest, HttpResponse};
 use greenroom_actors::Runtime;
+use greenroom_actors::requests::Permissions;
 
 use crate::api::ApiError;
 use crate::api::caller::Caller;
@@ -42,6 +44,15 @@ impl Call {
             path.replacen(name, &encode(id).to_string(), 1)
         });
         binding.auth.check_like(route, &path, &self.caller)
+    }
+
+    /// Returns the requests that the rules of access let the caller make, for answers that do the same.
+    /// The holder of a link is a caller without a token.
+    pub(crate) fn permissions(&self) -> Permissions {
+        let binding = &self.settings.config.binding;
+        let (auth, catalogue) = (Arc::clone(&binding.auth), Arc::clone(&binding.catalogue));
+        let caller = self.caller.clone();
+        Permissions::of(move |request| auth.check_rules(&catalogue, request, caller.user()))
     }
 }
 

@@ -13,7 +13,7 @@ use actix_web::{Error, FromRequest, HttpMessage, HttpRequest, HttpResponse, Resp
 use crate::api::ApiError;
 use crate::api::access::{AccessPolicy, Gate};
 use crate::api::caller::Caller;
-use crate::api::catalogue::{Access, Answer, Route, RouteName};
+use crate::api::catalogue::{Access, Answer, Catalogue, Method, Route, RouteName};
 use crate::api::query::value_of;
 use crate::auth::{AuthError, Providers, RequestHead, User};
 use crate::web::query::{Credentials, all_query_pairs};
@@ -105,6 +105,32 @@ impl Auth {
             return Ok(());
         }
         check(&self.policy.gate(route), path, caller.user())
+    }
+
+    /// Checks what the rules say about a request, `METHOD /path`; the error says what they want. Without a
+    /// rule, it is allowed to everyone.
+    pub(crate) fn check_rules(
+        &self,
+        catalogue: &Catalogue,
+        request: &str,
+        user: Option<&User>,
+    ) -> Result<(), String> {
+        if self.providers.is_empty() {
+            return Ok(());
+        }
+        let named = request.split_once(' ');
+        let named = named.and_then(|(method, path)| Some((Method::parse(method)?, path)));
+        let route =
+            named.and_then(|(method, path)| Some((catalogue.of_request(method, path)?, path)));
+        let Some((route, path)) = route else {
+            return Err("a route that this server does not have".to_owned());
+        };
+        match self.policy.gate(route).unmet(path, user) {
+            None => Ok(()),
+            Some([]) => Err("a token".to_owned()),
+            Some([role]) => Err(format!("the role {role}")),
+            Some(roles) => Err(format!("one of the roles {}", roles.join(", "))),
+        }
     }
 }
 

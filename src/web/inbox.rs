@@ -79,6 +79,7 @@ async fn change(
         ask,
         body: body.as_deref(),
         caller: &call.caller,
+        permissions: call.permissions(),
         force_roles: &call.settings.config.force_roles,
         revision: seen_revision(&call.request)?,
     };

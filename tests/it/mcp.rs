@@ -3,11 +3,14 @@
 
 mod asking;
 mod away;
+mod bounds;
 mod changing;
+mod cluster;
 mod conformance;
 mod files;
 mod measured;
 mod oauth;
+mod permitted;
 mod real;
 mod scripted;
 mod tasks;
@@ -219,6 +222,9 @@ fn failures_reach_the_caller_in_words() {
     ] {
         assert_eq!(site.call(tool, &json!({})), Err(expected.to_owned()), "{tool}");
     }
+    // what a tool says about itself is no failure of its server, and a question is none
+    let status = site.status_when("own", |status| status["calls"] == 3);
+    assert_eq!(status["failures"], 1, "{status}");
     let invalid = site.call("sum", &json!({ "n": "one" })).unwrap_err();
     assert!(invalid.starts_with("Invalid tool input: n"), "{invalid}");
 }

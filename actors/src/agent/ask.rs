@@ -225,6 +225,9 @@ pub struct CallApproval {
     pub to: Vec<Assignee>,
     /// Time after which the call is refused.
     pub deadline: Option<Duration>,
+    /// Request that those who approve have to be allowed to make, as `POST /tools/mcp/files/accept`, beside
+    /// being asked: for an approval that counts for more than the call. Front ends check it.
+    pub permission: Option<Arc<str>>,
 }
 
 impl ToolAsk {

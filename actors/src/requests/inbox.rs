@@ -1,5 +1,6 @@
 //! Asks, as callers see and answer them.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,6 +69,7 @@ pub struct ContinueChat {
     pub by: Option<Principal>,
     /// Caller that has to be among those who are asked. `None`: the program itself.
     pub answerer: Option<Answerer>,
+    pub permissions: Permissions,
 }
 
 /// An answer in a message of a chat.
@@ -118,6 +120,38 @@ pub struct AskAccess {
     pub is_forced: bool,
     /// The revision that the caller has seen; the ask must not have changed since.
     pub revision: Option<u64>,
+    /// Requests that the caller may make, for approvals that count for more than a call. They are checked in
+    /// the process that takes the answer.
+    #[serde(skip)]
+    pub permissions: Permissions,
+}
+
+/// Requests that a caller may make, by whose names approvals say what they need beside being asked. By
+/// default all of them: the caller is the program itself.
+#[derive(Clone, Default)]
+pub struct Permissions(Option<Arc<PermissionCheck>>);
+
+/// Allows a request; the error says what it needs.
+type PermissionCheck = dyn Fn(&str) -> Result<(), String> + Send + Sync;
+
+impl Permissions {
+    /// Allows the requests that a function allows; its error says what a request needs, such as `the role
+    /// admin`.
+    pub fn of(check: impl Fn(&str) -> Result<(), String> + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(check)))
+    }
+
+    /// Checks that a request is allowed.
+    pub(crate) fn check(&self, request: &Arc<str>) -> Result<(), AskError> {
+        let checked = self.0.as_ref().map_or(Ok(()), |check| check(request));
+        checked.map_err(|needs| AskError::NotPermitted { request: Arc::clone(request), needs })
+    }
+}
+
+impl fmt::Debug for Permissions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Permissions(some)" } else { "Permissions(all)" })
+    }
 }
 
 impl AskAccess {
@@ -197,6 +231,9 @@ pub enum AskError {
         /// True if the answer names no user.
         is_nameless: bool,
     },
+    /// The approval counts for more than its call, and the caller may not make the request that does the same.
+    #[error("the approval needs what {request} needs: {needs}")]
+    NotPermitted { request: Arc<str>, needs: String },
     /// The program's own check refused the answer.
     #[error("the answer was refused: {0}")]
     Refused(String),

@@ -151,6 +151,9 @@ impl Runtime {
                 return Ok(Change::None(false));
             };
             let taken = self.call_answer(asked, call, &answer.data, answer.by.clone()).await?;
+            if let (CallAnswer::Approved { .. }, Some(request)) = (&taken, &asked.permission) {
+                access.permissions.check(request)?;
+            }
             if !has_passed.load(Ordering::Relaxed) {
                 self.check_call_answer(ask_id, &answer, access).await?;
                 has_passed.store(true, Ordering::Relaxed);

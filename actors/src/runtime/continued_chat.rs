@@ -133,7 +133,11 @@ impl Runtime {
         chat: &ContinueChat,
     ) -> Result<Option<Arc<str>>, AskError> {
         let ask = self.find_ask(ask_id, &chat.visibility).await?;
-        let access = AskAccess { answerer: chat.answerer.clone(), ..AskAccess::default() };
+        let access = AskAccess {
+            answerer: chat.answerer.clone(),
+            permissions: chat.permissions.clone(),
+            ..AskAccess::default()
+        };
         access.check(&ask, self.shared.clock.now())?;
         let AskSubject::Call(call) = ask.subject else { return Err(AskError::NotFound) };
         let by = chat.by.clone().map(Arc::new);

@@ -17,7 +17,7 @@ use greenroom_actors::ports::store::{
 };
 use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::{
-    AnswerAsk, ApproveCall, AskError, ChatReply, ContinueChat, IdempotencyKey, Reply,
+    AnswerAsk, ApproveCall, AskError, ChatReply, ContinueChat, IdempotencyKey, Permissions, Reply,
 };
 use greenroom_actors::runtime::ContinuedChat;
 use greenroom_actors::testkit::{World, pass, start, target};
@@ -130,6 +130,7 @@ async fn a_chat_goes_on_with_the_answers_of_its_message() {
         visibility: Visibility::Everything,
         by: Some(Principal::verified("ann")),
         answerer: None,
+        permissions: Permissions::default(),
     };
     let (subscriber, _address) = Collector::default().subscribe();
     let half = say(vec![reply("c1", &asks[0].ask_id, true)]);

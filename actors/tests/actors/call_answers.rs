@@ -12,7 +12,7 @@ use greenroom_actors::domain::principal::Principal;
 use greenroom_actors::ports::model::scripted::ScriptedModel;
 use greenroom_actors::ports::store::{AskState, ConversationKey};
 use greenroom_actors::requests::{
-    AnswerAsk, AskError, ChatReply, ContinueChat, IdempotencyKey, Reply,
+    AnswerAsk, AskError, ChatReply, ContinueChat, IdempotencyKey, Permissions, Reply,
 };
 use greenroom_actors::runtime::{ContinueChatError, ContinuedChat};
 use greenroom_actors::testkit::{World, pass};
@@ -85,6 +85,7 @@ fn saying(replies: Vec<ChatReply>) -> ContinueChat {
         visibility: Visibility::Everything,
         by: Some(Principal::verified("ann")),
         answerer: None,
+        permissions: Permissions::default(),
     }
 }
 

@@ -11,7 +11,7 @@ use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::model::scripted::ScriptedModel;
 use greenroom_actors::ports::store::{Ask, AskFilter};
 use greenroom_actors::requests::{
-    AnswerAsk, ApproveCall, AskError, ChatReply, ContinueChat, Reply,
+    AnswerAsk, ApproveCall, AskError, ChatReply, ContinueChat, Permissions, Reply,
 };
 use greenroom_actors::runtime::ContinueChatError;
 use greenroom_actors::testkit::{TestClock, pass};
@@ -90,6 +90,7 @@ async fn answers_to_calls_are_checked_however_they_come() {
         visibility: Visibility::Everything,
         by: Some(Principal::verified(by)),
         answerer: None,
+        permissions: Permissions::default(),
     };
     let (subscriber, _address) = Collector::default().subscribe();
     let in_chat = runtime.continue_chat(say("ben"), subscriber).await;

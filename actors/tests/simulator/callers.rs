@@ -209,6 +209,7 @@ impl Caller {
                 | AskError::Closed { .. }
                 | AskError::Changed { .. }
                 | AskError::NotAssigned { .. }
+                | AskError::NotPermitted { .. }
                 | AskError::Refused(_)
                 | AskError::Ambiguous { .. }
                 | AskError::Claimed { .. }

@@ -278,10 +278,14 @@ impl Change {
     }
 }
 
-fn how_to_accept(McpServer { name: server, .. }: &McpServer, tool: &str) -> String {
-    format!(
-        "to accept that: greenroom tools accept {server} {tool}, or POST /tools/mcp/{server}/accept"
-    )
+/// Returns the request that accepts changes of a server.
+pub(super) fn accept_request(McpServer { name, .. }: &McpServer) -> String {
+    format!("POST /tools/mcp/{name}/accept")
+}
+
+fn how_to_accept(server: &McpServer, tool: &str) -> String {
+    let (name, request) = (&server.name, accept_request(server));
+    format!("to accept that: greenroom tools accept {name} {tool}, or {request}")
 }
 
 /// Returns the part of a text from about its first difference to another on, in one line.

@@ -150,7 +150,7 @@ mod tests {
         let calls = counts.calls();
         assert_eq!(calls.outcomes[Cancelled as usize], 1);
         assert_eq!(calls.outcomes[TimedOut as usize], 0);
-        assert_eq!((calls.ended(), calls.failures()), (6, 4));
+        assert_eq!((calls.ended(), calls.failures()), (6, 3));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use tokio::time::sleep;
 
 use super::answers::in_place_of;
 use super::findings::{Findings, Shape};
-use super::oauth::{Refusal, Token, Tokens};
+use super::oauth::{Token, Tokens};
 use super::reasons::{challenge_of, refused};
 
 /// Shortest pause before a stream of events is opened again, whatever the server says.
@@ -102,7 +102,7 @@ impl WatchedClient {
                         None => return Err(error),
                     }
                 }
-                Some((401, _)) => return Err(refused(Refusal::of_new_token())),
+                Some((401, _)) => return Err(refused(tokens.refused_again(used))),
                 _ => return Err(error),
             };
         }

@@ -1,6 +1,7 @@
 //! Tokens for a server over HTTP, with credentials of this process (OAuth 2.0, `client_credentials`).
 //!
-//! A token is kept in memory, and fetched again shortly before it ends, or once the server refuses it.
+//! A token is kept in memory, and fetched again shortly before it ends, beside the requests, or once the
+//! server refuses it.
 
 mod answer;
 mod challenge;
@@ -8,7 +9,7 @@ mod discovery;
 mod fetch;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use http::HeaderValue;
@@ -26,10 +27,13 @@ use crate::adapters::tools::OutgoingHost;
 
 /// Longest time before its end at which a token is fetched again.
 const MARGIN_MAX: Duration = Duration::from_secs(30);
-/// Time limit of a fetch while the token before is still good.
+/// Time limit of a fetch while the token before is still good. If that ends meanwhile, requests wait for it.
 const EARLY_LIMIT: Duration = Duration::from_secs(5);
 /// Pause after a failed fetch while the token before is still good.
 const EARLY_PAUSE: Duration = Duration::from_secs(10);
+/// Pause after a new token was refused: what is wrong then, such as the audience, is mended by people, and
+/// authorization servers count what they give.
+const REFUSED_PAUSE: Duration = Duration::from_secs(30);
 /// Time for which a failure is that of all requests.
 const FAILURE_KEPT: Duration = Duration::from_secs(1);
 
@@ -45,9 +49,20 @@ pub(super) struct Refusal {
 impl Refusal {
     /// Returns the reason of a request that the server refuses with a new token, too.
     pub(super) fn of_new_token() -> Self {
-        let why = "it refuses a new token (status 401): see which audience and scope the \
-                   authorization server gives to this client";
-        Self { why: why.to_owned(), status: Some(401) }
+        Self::of_token("it refuses a new token (status 401)")
+    }
+
+    /// Returns the reason of a request that the server refuses, while no other token is fetched for so long.
+    fn of_newest_token(left: Duration) -> Self {
+        let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
+        Self::of_token(&format!(
+            "it refuses the newest token (status 401), and none is fetched in its place for {seconds} s"
+        ))
+    }
+
+    fn of_token(what: &str) -> Self {
+        let cure = "see which audience and scope the authorization server gives to this client";
+        Self { why: format!("{what}: {cure}"), status: Some(401) }
     }
 }
 
@@ -65,6 +80,14 @@ impl Token {
             (now + (lifetime - margin), now + lifetime)
         });
         Self { text: token, times }
+    }
+
+    fn is_good(&self, now: Instant) -> bool {
+        self.times.is_none_or(|(_, end)| end > now)
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        self.times.is_some_and(|(renewal, _)| renewal <= now)
     }
 }
 
@@ -91,12 +114,21 @@ struct Source {
     /// Secrets that are removed from texts, to which tokens are added.
     sent: Sent,
     /// Held while a token is fetched, so that there is one fetch at a time.
-    held: Mutex<Held>,
+    held: Arc<Mutex<Held>>,
+    /// Changed only while `held` is held, except for `refused_until`.
+    newest: RwLock<Newest>,
+}
+
+/// State that requests see without waiting for a fetch.
+#[derive(Clone, Default)]
+struct Newest {
+    token: Option<Arc<Token>>,
+    /// Time until which none is fetched in place of a refused one.
+    refused_until: Option<Instant>,
 }
 
 #[derive(Default)]
 struct Held {
-    token: Option<Arc<Token>>,
     endpoint: Option<Endpoint>,
     /// Scopes that the server has asked for.
     asked: Vec<String>,
@@ -106,6 +138,8 @@ struct Held {
     resource_metadata: Option<String>,
     /// The newest failure, until there is a token again.
     failed: Option<(Instant, Refusal)>,
+    /// Time until which no token is fetched before the end of the one before.
+    early_after: Option<Instant>,
 }
 
 /// Server for which tokens are fetched.
@@ -132,41 +166,48 @@ impl Tokens {
             // shorter than that of the connection, whose failure would not name the reason
             limit: connect_timeout * 9 / 10,
             sent,
-            held: Mutex::default(),
+            held: Arc::default(),
+            newest: RwLock::default(),
         })))
     }
 
-    /// Returns the token for a request; `None` before the server has said what it wants.
+    /// Returns the token for a request; `None` before the server has said what it wants. Waits only if there
+    /// is no good one.
     pub(super) async fn current(&self) -> Result<Option<Arc<Token>>, Refusal> {
-        let source = &*self.0;
+        let (source, now) = (&*self.0, Instant::now());
+        if let Some(token) = source.newest().token.filter(|token| token.is_good(now)) {
+            if token.is_due(now) {
+                self.renew_early(&token);
+            }
+            return Ok(Some(token));
+        }
         let mut held = source.held.lock().await;
-        let now = Instant::now();
-        let Some(token) = held.token.clone() else {
-            if source.oauth.token_url.is_none() {
-                return Ok(None);
-            }
-            return source.again(&mut held, source.limit).await.map(Some);
-        };
-        let Some((renewal, end)) = token.times.filter(|(renewal, _)| *renewal <= now) else {
-            return Ok(Some(token));
-        };
-        if end <= now {
-            return source.again(&mut held, source.limit).await.map(Some);
+        match source.newest().token {
+            // another request has fetched it meanwhile
+            Some(token) if token.is_good(Instant::now()) => Ok(Some(token)),
+            None if source.oauth.token_url.is_none() => Ok(None),
+            Some(_) | None => source.again(&mut held, source.limit).await.map(Some),
         }
-        let has_just_failed =
-            held.failed.as_ref().is_some_and(|(at, _)| *at >= renewal && *at + EARLY_PAUSE > now);
-        if has_just_failed {
-            return Ok(Some(token));
+    }
+
+    /// Fetches another token while requests have this one, unless that is under way or has just failed.
+    fn renew_early(&self, token: &Arc<Token>) {
+        let Ok(mut held) = Arc::clone(&self.0.held).try_lock_owned() else { return };
+        let is_newest = self.0.other_than(Some(token)).is_none();
+        if !is_newest || held.early_after.is_some_and(|time| time > Instant::now()) {
+            return;
         }
-        let limit = source.limit.min(EARLY_LIMIT);
-        match source.again(&mut held, limit).await {
-            Ok(newer) => Ok(Some(newer)),
-            Err(refusal) => {
-                let why = source.sent.known().removed_from(refusal.why);
-                log::warn!("MCP server {}: {why}; the token before is used", source.name);
-                Ok(Some(token))
-            }
-        }
+        let source = Arc::clone(&self.0);
+        // ends by itself, also after the connection
+        tokio::spawn(async move {
+            let limit = source.limit.min(EARLY_LIMIT);
+            let Err(refusal) = source.again(&mut held, limit).await else { return };
+            held.early_after = Some(Instant::now() + EARLY_PAUSE);
+            // requests without a good token try it with their own limit
+            held.failed = None;
+            let why = source.sent.known().removed_from(refusal.why);
+            log::warn!("MCP server {}: {why}; the token before is used", source.name);
+        });
     }
 
     /// Returns another token in place of one that the server refuses with status 401, or of none.
@@ -177,11 +218,17 @@ impl Tokens {
     ) -> Result<Arc<Token>, Refusal> {
         let source = &*self.0;
         let mut held = source.held.lock().await;
-        if let Some(newer) = held.other_than(used) {
+        if let Some(newer) = source.other_than(used) {
             return Ok(newer);
         }
+        let Newest { token, refused_until } = source.newest();
+        let left = refused_until.map(|until| until.saturating_duration_since(Instant::now()));
+        if let Some(left) = left.filter(|left| token.is_some() && !left.is_zero()) {
+            return Err(Refusal::of_newest_token(left));
+        }
         // the server may have moved to another authorization server
-        (held.token, held.endpoint) = (None, None);
+        held.endpoint = None;
+        source.change(|newest| newest.token = None);
         let challenge = Challenge::read(header);
         if let Some(metadata) = challenge.resource_metadata {
             held.resource_metadata = Some(metadata);
@@ -189,6 +236,18 @@ impl Tokens {
         let mut scopes = held.asked.clone();
         add_scopes(&mut scopes, &challenge.scopes);
         source.fetch(&mut held, scopes, source.limit).await
+    }
+
+    /// Notes that the server refuses a token which was fetched in place of a refused one: for a while, no
+    /// other one is fetched for that reason. Returns the reason of the request.
+    pub(super) fn refused_again(&self, used: Option<&Arc<Token>>) -> Refusal {
+        let source = &*self.0;
+        // a newer one is tried first
+        if source.other_than(used).is_none() {
+            let until = Instant::now() + REFUSED_PAUSE;
+            source.change(|newest| newest.refused_until = Some(until));
+        }
+        Refusal::of_new_token()
     }
 
     /// Returns a token of a wider scope in place of one that the server refuses with status 403; `None` if
@@ -211,7 +270,7 @@ impl Tokens {
             ));
         }
         let mut held = source.held.lock().await;
-        if let Some(newer) = held.other_than(used) {
+        if let Some(newer) = source.other_than(used) {
             return Ok(Some(newer));
         }
         let mut wider = held.requested.clone();
@@ -223,15 +282,21 @@ impl Tokens {
     }
 }
 
-impl Held {
-    /// Returns the token if it is another one than that which was used.
+impl Source {
+    fn newest(&self) -> Newest {
+        self.newest.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Newest)) {
+        change(&mut self.newest.write().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Returns the newest token if it is another one than that which was used.
     fn other_than(&self, used: Option<&Arc<Token>>) -> Option<Arc<Token>> {
         let is_used = |token: &Arc<Token>| used.is_some_and(|used| Arc::ptr_eq(used, token));
-        self.token.clone().filter(|token| !is_used(token))
+        self.newest().token.filter(|token| !is_used(token))
     }
-}
 
-impl Source {
     /// Fetches a token of the same scopes.
     async fn again(&self, held: &mut Held, limit: Duration) -> Result<Arc<Token>, Refusal> {
         let scopes = held.asked.clone();
@@ -262,7 +327,8 @@ impl Source {
                 let lifetime = given.lifetime;
                 log::debug!("MCP server {}: a token was fetched, for {lifetime:?}", self.name);
                 let token = Arc::new(Token::given(given));
-                (held.token, held.failed) = (Some(Arc::clone(&token)), None);
+                (held.failed, held.early_after) = (None, None);
+                self.change(|newest| newest.token = Some(Arc::clone(&token)));
                 Ok(token)
             }
             Err(why) => {

@@ -10,7 +10,7 @@ use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use greenroom_actors::ports::store::KnownTool;
 
 use super::call::failed;
-use super::changes::{Change, acceptance, first_look, judged};
+use super::changes::{Change, accept_request, acceptance, first_look, judged};
 use super::link::Link;
 use super::names::{Listed, RemoteTool};
 use crate::mcp_servers::{ChangedTool, NotAccepted};
@@ -97,6 +97,7 @@ impl Link {
             subject: Arc::clone(&change.hash),
             to: approval.map(|it| it.assignees().to_vec()).unwrap_or_default(),
             deadline: approval.and_then(|it| it.time_limit()),
+            permission: Some(accept_request(&self.server).into()),
         })))
     }
 

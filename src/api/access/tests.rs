@@ -221,6 +221,34 @@ fn every_matching_rule_requires_one_of_its_roles() {
 }
 
 #[test]
+fn rules_alone_say_what_is_unmet() {
+    let rules: [(&str, &[&str]); 2] =
+        [("POST /tools/mcp/open/accept", &[]), ("POST /tools/mcp/files/*", &["staff", "admin"])];
+    let policy = policy(DefaultAccess::Private, &[], &rules);
+    let gate = gate(&policy, "POST /tools/mcp/:server/accept");
+    let user = |role: &str| {
+        let profile = json!({ "roles": [role] });
+        User::new(profile.as_object().cloned().unwrap()).unwrap()
+    };
+    let unmet = |server: &str, user: Option<User>| {
+        let path = format!("/tools/mcp/{server}/accept");
+        gate.unmet(&path, user.as_ref()).map(<[String]>::to_vec)
+    };
+    let roles = || Some(vec!["staff".to_owned(), "admin".to_owned()]);
+    for (server, caller, expected) in [
+        ("other", None, None),
+        ("other", Some("guest"), None),
+        ("open", None, Some(Vec::new())),
+        ("open", Some("guest"), None),
+        ("files", None, roles()),
+        ("files", Some("guest"), roles()),
+        ("files", Some("admin"), None),
+    ] {
+        assert_eq!(unmet(server, caller.map(user)), expected, "{server} {caller:?}");
+    }
+}
+
+#[test]
 fn routes_of_user_data_are_protected_when_data_is_private() {
     let mut policy = AccessPolicy { owner_roles: Some(Arc::from([])), ..AccessPolicy::default() };
     let state = "GET /workflows/:id/executions/:executionId/state";

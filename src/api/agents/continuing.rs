@@ -10,7 +10,7 @@ use greenroom_actors::agent::generation::{
 use greenroom_actors::ports::model::FinishReason;
 use greenroom_actors::ports::store::ConversationKey;
 use greenroom_actors::requests::{
-    AnswerAsk, ApproveCall, AskAccess, AskDetail, AskError, ContinueChat,
+    AnswerAsk, ApproveCall, AskAccess, AskDetail, AskError, ContinueChat, Permissions,
 };
 use greenroom_actors::runtime::{ContinueChatError, ContinuedChat, WaitingChat};
 use serde_json::json;
@@ -27,7 +27,7 @@ pub async fn continue_chat(
     runtime: &Runtime,
     request: &GenerationRequest,
     replies: Replies,
-    caller: &Caller,
+    (caller, permissions): (&Caller, Permissions),
     subscriber: GenerationSubscriber,
 ) -> Result<Option<ContinuedChat>, ApiError> {
     let Replies { all, are_answers } = replies;
@@ -45,6 +45,7 @@ pub async fn continue_chat(
         visibility: caller.visibility(),
         by: caller.principal(user_id)?,
         answerer: Some(caller.answerer(user_id)),
+        permissions,
     };
     match runtime.continue_chat(chat, subscriber).await {
         Ok(continued) => Ok(Some(continued)),
@@ -74,7 +75,7 @@ pub async fn approve(
     agent: &AgentDefinition,
     generation_id: &str,
     body: &[u8],
-    caller: &Caller,
+    (caller, permissions): (&Caller, Permissions),
 ) -> Result<AskDetail, ApiError> {
     let ApproveBody { tool_call_id, approved, reason, input, options } = json::parse_closed(body)?;
     let Object(options) = options.unwrap_or_default();
@@ -86,7 +87,8 @@ pub async fn approve(
     if let Some(input) = input {
         data["input"] = input;
     }
-    let access = AskAccess { answerer: Some(caller.answerer(named)), ..AskAccess::default() };
+    let answerer = Some(caller.answerer(named));
+    let access = AskAccess { answerer, permissions, ..AskAccess::default() };
     let by = caller.principal(named)?;
     let request = ApproveCall {
         agent_id: agent.id.clone(),

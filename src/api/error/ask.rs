@@ -25,6 +25,16 @@ pub enum AskRefusal {
         /// True if the request names no user.
         is_nameless: bool,
     },
+    /// The approval counts for more than its call.
+    #[error(
+        "Approving this call counts for later calls too, and needs what {request} needs: {needs}. The ask \
+         stays open, and can be declined"
+    )]
+    NotPermitted {
+        /// Request that does the same as the approval.
+        request: String,
+        needs: String,
+    },
     /// Reason of the program that serves.
     #[error("The answer was refused: {0}")]
     Refused(String),
@@ -87,7 +97,7 @@ impl AskRefusal {
             Self::Answered { .. } | Self::NothingWaits => ErrorCode::AskAnswered,
             Self::Expired { .. } => ErrorCode::AskExpired,
             Self::Withdrawn { .. } => ErrorCode::AskWithdrawn,
-            Self::NotAssigned { .. } => ErrorCode::NotAssigned,
+            Self::NotAssigned { .. } | Self::NotPermitted { .. } => ErrorCode::NotAssigned,
             Self::Refused(_) => ErrorCode::AnswerRefused,
             Self::Ambiguous { .. } => ErrorCode::AskAmbiguous,
             Self::Claimed { .. } => ErrorCode::AskClaimed,
@@ -115,6 +125,9 @@ impl ApiError {
             },
             AskError::NotAssigned { to, is_nameless } => {
                 AskRefusal::NotAssigned { to, is_nameless }
+            }
+            AskError::NotPermitted { request, needs } => {
+                AskRefusal::NotPermitted { request: request.to_string(), needs }
             }
             AskError::Refused(why) => AskRefusal::Refused(why),
             AskError::Ambiguous { asks } => {

@@ -214,9 +214,10 @@ codes! {
         NotAssigned "not_assigned" 403:
             "Not assigned",
             "The ask names users or roles, and the caller is not among them, or is the one who asked; \
-             or a direct call of a tool needs the approval of others.",
+             or a direct call of a tool needs the approval of others; or an approval accepts a changed \
+             tool for all its calls, which a rule under `[auth]` leaves to others.",
             "`to` of the ask says who is asked; one of them answers, or assigns it anew. One of \
-             them may call the tool, or an agent asks them.";
+             them may call the tool, or an agent asks them. The text says what an approval needs.";
         AnswerRefused "answer_refused" 403:
             "Answer refused",
             "The program that serves checks answers, and refused this one; nothing was changed.",

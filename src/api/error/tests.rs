@@ -184,6 +184,17 @@ fn an_ask_of_others_says_why() {
             "Others are asked, not this caller".to_owned(),
         ),
         (
+            AskError::NotPermitted {
+                request: Arc::from("POST /tools/mcp/own/accept"),
+                needs: "the role admin".to_owned(),
+            },
+            403,
+            "not_assigned",
+            "Approving this call counts for later calls too, and needs what POST /tools/mcp/own/accept \
+             needs: the role admin. The ask stays open, and can be declined"
+                .to_owned(),
+        ),
+        (
             AskError::Claimed { by: "lea".into(), until },
             409,
             "ask_claimed",
@@ -315,6 +326,7 @@ fn of_asks() -> Vec<ApiError> {
         AskRefusal::Expired { id: id(), at },
         AskRefusal::Withdrawn { id: id(), at },
         AskRefusal::NotAssigned { to: Vec::new(), is_nameless: false },
+        AskRefusal::NotPermitted { request: id(), needs: id() },
         AskRefusal::Refused(id()),
         AskRefusal::Ambiguous { of: id(), asks: Vec::new() },
         AskRefusal::Claimed { id: id(), by: id(), until: at },

@@ -7,6 +7,7 @@ use greenroom_actors::Runtime;
 use greenroom_actors::ports::store::Ask;
 use greenroom_actors::requests::{
     ASSIGNEES_MAX, AnswerAsk, AskAccess, AskDetail, AskUpdate, Assignee, CLAIM_DEFAULT, CLAIM_MAX,
+    Permissions,
 };
 use serde_json::Value;
 
@@ -25,6 +26,7 @@ pub struct Change<'a> {
     pub ask: Ask,
     pub body: Sent<'a>,
     pub caller: &'a Caller,
+    pub permissions: Permissions,
     /// Roles that may force a change.
     pub force_roles: &'a [String],
     /// The revision that the caller has seen, of `If-Match`.
@@ -84,6 +86,7 @@ impl Change<'_> {
             answerer: Some(self.caller.answerer(named)),
             is_forced: force && is_privileged,
             revision: self.revision,
+            permissions: self.permissions.clone(),
         })
     }
 

@@ -7,7 +7,7 @@ use greenroom_actors::Runtime;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{Ask, AskState};
 use greenroom_actors::requests::{
-    AnswerAsk, Answerer, AskAccess, AskDetail, AskError, Assignee, Principal,
+    AnswerAsk, Answerer, AskAccess, AskDetail, AskError, Assignee, Permissions, Principal,
 };
 use greenroom_actors::visibility::Visibility;
 use serde::{Deserialize, Serialize};
@@ -167,14 +167,16 @@ pub async fn follow_link(
     Ok((link, detail))
 }
 
-/// Answers an ask with a link to it.
+/// Answers an ask with a link to it. `permissions`: those of a caller without a token.
 pub async fn answer_with_link(
     runtime: &Runtime,
     link: &Link,
     detail: &AskDetail,
     data: Value,
+    permissions: Permissions,
 ) -> Result<AskDetail, ApiError> {
-    let access = AskAccess { answerer: Some(link.answerer()), ..AskAccess::default() };
+    let answerer = Some(link.answerer());
+    let access = AskAccess { answerer, permissions, ..AskAccess::default() };
     let answer = AnswerAsk { data, by: link.principal(), access, idempotency: None };
     let answered = runtime.answer_ask(detail.ask.clone(), answer).await;
     answered.map_err(|error| ApiError::from_ask(&link.ask_id, error))

@@ -49,6 +49,7 @@ pub(crate) async fn make(call: Call, body: Body) -> Answer {
         ask,
         body: body.as_deref(),
         caller: &call.caller,
+        permissions: call.permissions(),
         force_roles: &[],
         revision: seen_revision(&call.request)?,
     };
@@ -84,11 +85,14 @@ async fn answered(call: &Call, body: Body) -> Answer {
     };
     let mistakes = match read {
         Err(mistakes) => mistakes,
-        Ok(data) => match inbox::answer_with_link(&call.runtime, &link, &detail, data).await {
-            Ok(_) => return Ok(guarded(HttpResponse::Ok().content_type(HTML).body(thanks()))),
-            Err(ApiError::Ask(AskRefusal::InvalidData(why))) => vec![form.mistake(&why)],
-            Err(error) => return Err(error),
-        },
+        Ok(data) => {
+            let (runtime, permissions) = (&call.runtime, call.permissions());
+            match inbox::answer_with_link(runtime, &link, &detail, data, permissions).await {
+                Ok(_) => return Ok(guarded(HttpResponse::Ok().content_type(HTML).body(thanks()))),
+                Err(ApiError::Ask(AskRefusal::InvalidData(why))) => vec![form.mistake(&why)],
+                Err(error) => return Err(error),
+            }
+        }
     };
     let texts: Vec<_> = mistakes.iter().map(|mistake| mistake.text.as_str()).collect();
     let invalid = ApiError::Ask(AskRefusal::InvalidData(texts.join("; ")));

@@ -7,6 +7,7 @@ use support::provider::{Asked, Deed, Provider, whole};
 use support::server::{Home, Server};
 use support::{PATIENCE, eventually};
 
+use super::asking::{answer, open_ask};
 use super::{CALLERS, Site, call, ready, scripted, status_when, tool_names};
 use crate::program::Programs as _;
 
@@ -157,6 +158,31 @@ fn tools_of_a_server_that_is_away_stay_and_say_so() {
     assert!(!run(&["tools", "restart", "elephant"]).0);
     let unknown = restart("elephant");
     assert_eq!((unknown.status, unknown.error().as_str()), (404, "MCP server elephant not found"));
+}
+
+#[test]
+fn the_call_with_an_answer_waits_for_a_server_that_is_away() {
+    let site = Site::start("");
+    let begin = json!({ "input": {}, "options": { "executionId": "e1" } });
+    let executed = site.server.post("/workflows/signing/execute", &begin).data();
+    assert_eq!(executed["status"], "suspended", "{executed}");
+    let page = open_ask(&site.server);
+    site.home.write(scripted::AWAY, "");
+    site.call("die", &json!({})).unwrap_err();
+    site.status_when("own", |status| status["state"] == "failed");
+    assert_eq!(answer(&site.server, &page, &json!("done")), 200);
+    eventually("the call of the step", || {
+        let why = site.server.get("/workflows/signing/executions/e1/why").data();
+        (why["waitsFor"][0]["tool"] == "own.sign").then_some(())
+    });
+    let other = site.call("sum", &json!({ "n": 1 })).unwrap_err();
+    assert!(other.ends_with("the MCP server own is not connected; try again later"), "{other}");
+    let state = site.server.state("signing", "e1");
+    assert_eq!(state["status"], "running", "it has not failed: {state}");
+    std::fs::remove_file(site.home.path(scripted::AWAY)).unwrap();
+    let has_ended = |state: &Value| state["status"] != "running";
+    let state = site.server.state_when("signing", "e1", has_ended);
+    assert_eq!(state["result"], "sign is done", "{state}");
 }
 
 #[test]

@@ -9,19 +9,19 @@ use super::asking::{answer, open_ask, suspended, text_of};
 use crate::program::Programs as _;
 
 /// Gives the tool `sum` another description from the next list on, and lets the server say so.
-fn change(site: &Site, description: &str) {
+pub(super) fn change(site: &Site, description: &str) {
     std::fs::write(site.home.path("said"), description).unwrap();
     site.call("renew", &json!({})).unwrap();
 }
 
 /// Waits until `sum` has changed, and returns how.
-fn changed(site: &Site) -> Value {
+pub(super) fn changed(site: &Site) -> Value {
     let status = site.status_when("own", |status| status["changed"][0]["name"] == "sum");
     status["changed"][0].clone()
 }
 
 /// Waits until nothing has changed.
-fn settled(site: &Site) {
+pub(super) fn settled(site: &Site) {
     site.status_when("own", |status| status["state"] == "ready" && status["changed"] == json!([]));
 }
 
@@ -40,7 +40,7 @@ fn accept(server: &Server, body: &Value) -> (u16, Value) {
     (reply.status, accepted)
 }
 
-fn sums(site: &Site) -> usize {
+pub(super) fn sums(site: &Site) -> usize {
     let noted = std::fs::read_to_string(site.home.path("asked")).unwrap_or_default();
     noted.lines().filter(|line| *line == "sum").count()
 }

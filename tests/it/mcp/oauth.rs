@@ -1,5 +1,4 @@
 //! MCP servers over HTTP that want tokens, which their authorization server gives, or another one, or none.
-//! that refuses.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -265,5 +264,45 @@ fn a_connection_without_a_token_is_lost_and_made_again() {
     server.says(&format!("MCP server own: the connection was lost: {why}"));
     status_when(&server, "own", |status| status["state"] == "ready" && status["lost"] == 1);
     assert_eq!(call(&server, "own.count", &json!({})), Ok(json!("Bearer [secret]")));
+    shows_no_secret(server);
+}
+
+/// A server that refuses every token at calls.
+fn refusing(asked: &Asked) -> Vec<Deed> {
+    static TOKENS: AtomicUsize = AtomicUsize::new(0);
+    if let Some(document) = metadata(asked) {
+        return document;
+    }
+    if asked.path == "/token" {
+        let token = format!("canary-{}", TOKENS.fetch_add(1, Ordering::SeqCst));
+        return said(&json!({ "access_token": token, "token_type": "Bearer", "expires_in": 3600 }));
+    }
+    match header(asked, "authorization") {
+        "" => refused(401, "Bearer resource_metadata=\"/meta\""),
+        _ if asked.body["method"] == "tools/call" => refused(401, "Bearer error=\"invalid_token\""),
+        _ => serve(asked),
+    }
+}
+
+#[test]
+fn a_server_that_refuses_new_tokens_costs_no_token_for_each_call() {
+    let own = Provider::choosing(refusing);
+    let (server, _home) = start(&own, "");
+    ready(&server, "own");
+    let why = |n: usize| {
+        let failure = call(&server, "own.count", &json!({})).unwrap_err();
+        let refused = "Failed to execute tool: the MCP server own refused the call: it refuses ";
+        let why = failure.strip_prefix(refused).unwrap_or_else(|| panic!("{n}: {failure}"));
+        why.to_owned()
+    };
+    let cure = ": see which audience and scope the authorization server gives to this client";
+    assert_eq!(why(0), format!("a new token (status 401){cure}"));
+    for n in 1..5 {
+        let why = why(n);
+        assert!(why.starts_with("the newest token (status 401), and none is fetched in "), "{why}");
+        assert!(why.ends_with(cure), "{why}");
+    }
+    assert_eq!(forms(&own).len(), 2);
+    status_when(&server, "own", |status| status["state"] == "ready" && status["lost"] == 0);
     shows_no_secret(server);
 }

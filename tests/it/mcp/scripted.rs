@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 const MODE: &str = "TEST_MCP_MODE";
 /// Environment variable: the file to which it appends a line for what it was asked.
 const FILE: &str = "TEST_MCP_FILE";
+/// File beside that one while the server does not start.
+pub(super) const AWAY: &str = "away";
 
 /// Returns the lines of the configuration of a server; `file` records what it was asked.
 pub(super) fn config(name: &str, mode: &str, file: &std::path::Path) -> String {
@@ -27,6 +29,9 @@ pub(super) fn config(name: &str, mode: &str, file: &std::path::Path) -> String {
 pub(crate) fn serve_if_asked() {
     let Ok(mode) = std::env::var(MODE) else { return };
     let file = PathBuf::from(std::env::var_os(FILE).unwrap());
+    if file.with_file_name(AWAY).exists() {
+        std::process::exit(3);
+    }
     let mut server = Scripted { mode: mode.clone(), file, has_grown: false, asked: Vec::new() };
     // the harness has begun a line
     println!();
@@ -100,6 +105,13 @@ fn picture(arguments: &Value) -> Value {
         { "type": "text", "text": "look" },
         { "type": "image", "mimeType": "image/png", "data": data },
     ] })
+}
+
+/// An answer of `n` bytes.
+pub(super) fn sized(id: &Value, arguments: &Value) -> Value {
+    let of = |text: &str| json!({ "jsonrpc": "2.0", "id": id, "result": self::text(text) });
+    let bytes = usize::try_from(arguments["n"].as_u64().unwrap_or_default()).unwrap();
+    of(&"x".repeat(bytes.saturating_sub(of("").to_string().len())))
 }
 
 /// File whose text the tool `sum` has as its description, if it is there: beside the one that is
@@ -179,6 +191,7 @@ impl Scripted {
             tool("sign", &json!({})),
             tool("report", &json!({})),
             tool("picture", &json!({ "readOnlyHint": true })),
+            tool("sized", &json!({})),
             tool("echo", &json!({})),
             tool("not a name", &json!({})),
             tool(&"long".repeat(20), &json!({})),
@@ -241,6 +254,7 @@ impl Scripted {
                 answer(id, &result);
             }
             "picture" => answer(id, &picture(&params["arguments"])),
+            "sized" => say(&sized(id, &params["arguments"])),
             "fail" => {
                 let mut result = text("the printer burns");
                 result["isError"] = json!(true);

@@ -190,6 +190,9 @@ pub(crate) struct CallAsk {
     /// Subject of the approval, if the tool has asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) subject: Option<Arc<str>>,
+    /// Permission that those who approve need.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) permission: Option<Arc<str>>,
     /// True if an earlier attempt of the call was interrupted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_repetition: bool,
@@ -218,13 +221,14 @@ impl CallAsk {
     /// Returns a question that is no approval.
     pub(super) fn of(ask: PendingAsk, is_declinable: bool) -> Self {
         let (on_timeout, is_editable, is_repetition) = Default::default();
-        let (remembered_schema, subject) = (None, None);
+        let (remembered_schema, subject, permission) = (None, None, None);
         Self {
             ask,
             on_timeout,
             is_editable,
             remembered_schema,
             subject,
+            permission,
             is_repetition,
             is_declinable,
         }

@@ -93,7 +93,11 @@ impl Session {
 
     /// Returns the conditions of an answer of the caller.
     fn access(&self) -> AskAccess {
-        AskAccess { answerer: Some(self.call.caller.answerer(None)), ..AskAccess::default() }
+        AskAccess {
+            answerer: Some(self.call.caller.answerer(None)),
+            permissions: self.call.permissions(),
+            ..AskAccess::default()
+        }
     }
 }
 
@@ -101,9 +105,13 @@ impl Session {
 /// state counts. The error is one of the call.
 pub(super) fn problem_of(answered: Result<(), ApiError>) -> Result<Option<String>, ApiError> {
     match answered {
-        Err(refusal @ ApiError::Ask(AskRefusal::InvalidData(_) | AskRefusal::Refused(_))) => {
-            Ok(Some(refusal.to_string()))
-        }
+        Err(
+            refusal @ ApiError::Ask(
+                AskRefusal::InvalidData(_)
+                | AskRefusal::Refused(_)
+                | AskRefusal::NotPermitted { .. },
+            ),
+        ) => Ok(Some(refusal.to_string())),
         Ok(())
         | Err(ApiError::Ask(
             AskRefusal::Answered { .. } | AskRefusal::Expired { .. } | AskRefusal::Withdrawn { .. },

@@ -37,6 +37,7 @@ fn asked(id: &str, kind: AskKind) -> CallState {
         is_editable: false,
         remembered_schema: Some(Arc::from("schema")),
         subject: Some(Arc::from("subject")),
+        permission: Some(Arc::from("permission")),
         is_repetition: false,
         is_declinable: false,
     }))

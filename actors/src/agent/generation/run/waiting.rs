@@ -188,7 +188,8 @@ impl Opened<'_> {
             }
             Waiting::Approval(approval) => {
                 let ApprovalAsk { reason, to, deadline, on_timeout, is_editable, .. } = approval;
-                let ApprovalAsk { remembered_schema, subject, is_repetition, .. } = approval;
+                let ApprovalAsk { remembered_schema, subject, permission, is_repetition, .. } =
+                    approval;
                 let deadline = deadline_of(self.now, deadline);
                 let ask = self.ask(AskKind::Approval, reason, None, deadline);
                 let new = self.new_ask(
@@ -203,6 +204,7 @@ impl Opened<'_> {
                     is_editable,
                     remembered_schema,
                     subject,
+                    permission,
                     is_repetition,
                     ..CallAsk::of(ask, false)
                 };

@@ -51,6 +51,8 @@ pub(crate) struct ApprovalAsk {
     pub(crate) remembered_schema: Option<Arc<str>>,
     /// Subject of the approval, if the tool has asked for it.
     pub(crate) subject: Option<Arc<str>>,
+    /// Permission that those who approve need.
+    pub(crate) permission: Option<Arc<str>>,
     /// True if an earlier attempt of the call was interrupted.
     pub(crate) is_repetition: bool,
 }
@@ -71,6 +73,7 @@ pub(crate) fn approval_of(
         is_editable: approval.is_editable,
         remembered_schema: remembered_schema(tool),
         subject: None,
+        permission: None,
         is_repetition: false,
     })
 }
@@ -99,6 +102,7 @@ pub(super) fn approval_after_crash(tool: &ToolDefinition) -> Option<ApprovalAsk>
             // the repetition alone is approved
             remembered_schema: None,
             subject: None,
+            permission: None,
             is_repetition: true,
         }
     })
@@ -106,7 +110,7 @@ pub(super) fn approval_after_crash(tool: &ToolDefinition) -> Option<ApprovalAsk>
 
 /// Returns the approval that a tool asks for when it is called.
 pub(super) fn approval_for(needed: CallApproval) -> ApprovalAsk {
-    let CallApproval { reason, subject, to, deadline } = needed;
+    let CallApproval { reason, subject, to, deadline, permission } = needed;
     ApprovalAsk {
         reason: shortened(&reason, ASK_REASON_BYTES_MAX).to_owned(),
         to,
@@ -115,6 +119,7 @@ pub(super) fn approval_for(needed: CallApproval) -> ApprovalAsk {
         is_editable: false,
         remembered_schema: None,
         subject: Some(subject),
+        permission,
         is_repetition: false,
     }
 }

@@ -32,6 +32,13 @@ pub(super) fn words(error: &ApiError) -> (String, String) {
             "Others are asked",
             "Others are asked since this link was made. No answer was recorded.".to_owned(),
         ),
+        AskRefusal::NotPermitted { needs, .. } => (
+            "More is needed to approve",
+            format!(
+                "To approve this counts for later calls too, and needs {needs}, which a link does not \
+                 have. No answer was recorded; it can be declined with this link."
+            ),
+        ),
         AskRefusal::Refused(why) => {
             ("Not accepted", sentence(&format!("No answer was recorded: {why}")))
         }
@@ -90,6 +97,10 @@ mod tests {
             (AskRefusal::Withdrawn { id: id(), at }, "has ended on 2026-09-21"),
             (AskRefusal::Claimed { id: id(), by: by(), until: at }, "If ann has not answered by"),
             (AskRefusal::LinkExpired { at }, "until 2026-09-21 14:13 UTC."),
+            (
+                AskRefusal::NotPermitted { request: by(), needs: "the role admin".to_owned() },
+                "needs the role admin, which a link does not have",
+            ),
         ];
         let refused = ["too large", "Too large. ", "Really?"]
             .map(|why| words(&ApiError::Ask(AskRefusal::Refused(why.to_owned()))).1);
