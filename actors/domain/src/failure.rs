@@ -191,7 +191,7 @@ impl AttemptFailure {
             error.stated.as_deref().copied().unwrap_or_default();
         let is_terminal = is_terminal || error.is_raised;
         let class = Some(ErrorClass { name, is_terminal, ..ErrorClass::of(kind) });
-        // what the definition says of its own failure is the whole message
+        // what the definition says is the whole message
         let of = if error.is_raised { "" } else { of };
         Self { class, retry_after_ms, ..Self::new(kind, format!("{of}{error}")) }
     }

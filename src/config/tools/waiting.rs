@@ -10,7 +10,7 @@ use super::ToolKind;
 use crate::config::Config;
 use crate::config::problem::ConfigProblem;
 
-/// Warns of each tool that an agent lists and whose workflow, or one that it runs, asks somebody.
+/// Warns of each tool that an agent lists and whose workflow, or one that it runs, asks a person.
 pub(crate) fn warn_of_waiting(config: &Config) -> Vec<ConfigProblem> {
     let listed = config.agents.values().filter_map(|agent| agent.tools.fixed()).flatten();
     let listed: BTreeSet<_> = listed.map(String::as_str).collect();
@@ -26,7 +26,7 @@ pub(crate) fn warn_of_waiting(config: &Config) -> Vec<ConfigProblem> {
     warnings.collect()
 }
 
-/// Returns the first workflow that asks somebody, among one and those that it runs, and its step.
+/// Returns the first workflow that asks a person, among one and those that it runs, and its step.
 fn waiting_in<'p>(
     id: &'p str,
     plans: &'p BTreeMap<String, Arc<Plan>>,

@@ -132,7 +132,7 @@ fn is_number(expression: &ast::Expr<'_>) -> bool {
     }
 }
 
-/// What is to be rewritten in a source.
+/// Parts of a source that are rewritten.
 #[derive(Default)]
 pub(super) struct Rewriting {
     pub(super) operations: Vec<Operation>,

@@ -11,7 +11,7 @@ use super::scope::bytes_max_of;
 use crate::effort;
 use crate::failure::{ATTEMPT_ERROR_BYTES_MAX, shortened};
 
-/// Longest message; the rest is cut off.
+/// Longest message; the rest is dropped.
 const RAISED_BYTES_MAX: usize = ATTEMPT_ERROR_BYTES_MAX;
 
 /// The message that a definition gave, as the source of an error of the engine.

@@ -31,7 +31,7 @@ impl Machine {
         let passed = AttemptFailure::new(ErrorKind::Deadline, "deadline passed");
         let data = answer.evaluate(&scope).map_err(|error| passed.and_then("on_timeout", &error));
         let checked = data.and_then(|data| {
-            let made = self.check_made(&data, moment).map_err(|too_deep| too_deep.to_string());
+            let made = self.check_made(&data, moment);
             let valid = made.and_then(|()| match &step.resume_schema {
                 Some(schema) => schema.check(&data).map_err(|bad| bad.to_string()),
                 None => Ok(()),

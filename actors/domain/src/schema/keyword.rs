@@ -122,8 +122,7 @@ pub struct MisspeltKey {
     pub similar: String,
 }
 
-/// Returns every keyword of a schema that is not known. A schema with a vocabulary of its own has
-/// none.
+/// Returns every keyword of a schema that is not known. A schema with another vocabulary has none.
 pub fn unknown_keywords(schema: &Value) -> Vec<UnknownKeyword> {
     let mut found = Vec::new();
     let dialect = schema.get("$schema").and_then(Value::as_str);

@@ -28,13 +28,13 @@ pub struct Path {
     pub keys: Vec<PathKey>,
     /// True if the text handles its absence, here or elsewhere.
     pub is_optional: bool,
-    /// What handles its absence at this place.
+    /// Handling of its absence at this place.
     pub guard: Guard,
     /// Byte offset.
     pub at: usize,
 }
 
-/// What handles the absence of a path, directly after it.
+/// Handling of the absence of a path, directly after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
     None,

@@ -58,7 +58,7 @@ fn reads_of_optional_properties_are_reported() {
         (map("a", "input.note if input.note else ''"), &note),
         (map("a", "input.open.anything"), &missing("input.open")),
         (map("a", "input.who.id"), &who),
-        // a default, or a test of presence, covers every part of its own path
+        // a default, or a test of presence, covers every part of its path
         (map("a", "input.who.id | default('')"), ""),
         (map("a", "input.open.x[0].y | default('')"), ""),
         (map("a", "input.who.id if input.who.id is defined else ''"), ""),
