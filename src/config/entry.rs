@@ -186,8 +186,20 @@ impl<'a> Entry<'a> {
         texts.into_iter().collect()
     }
 
+    /// Reads an array of tables. One table alone is refused with the header to write.
+    pub(crate) fn tables(&self) -> Option<Vec<Entry<'a>>> {
+        let path = self.place.path.as_str();
+        match self.value {
+            // a header cannot name an item of an array
+            DeValue::Table(_) if !path.contains('[') => {
+                self.refuse(format!("must be an array, not a table: write [[{path}]]"))
+            }
+            _ => self.items(),
+        }
+    }
+
     pub(crate) fn sections(&self) -> Vec<Section<'a>> {
-        let items = self.items().unwrap_or_default();
+        let items = self.tables().unwrap_or_default();
         items.iter().filter_map(Entry::section).collect()
     }
 

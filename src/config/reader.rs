@@ -104,6 +104,9 @@ pub(super) fn read(source: &Source, findings: &Findings, registered: Option<&Nam
     for problem in tools::check_workflows(&config, |id| config.workflows.get(id)) {
         findings.report(problem);
     }
+    for warning in tools::warn_of_waiting(&config) {
+        findings.report(warning);
+    }
     for problem in config.check_arguments(|callee, name| config.schema_of(callee, name)) {
         findings.report(problem);
     }

@@ -5,6 +5,7 @@ mod auth;
 mod blocks;
 mod cluster;
 mod compensation;
+mod expressions;
 mod includes;
 mod mcp;
 mod mcp_face;

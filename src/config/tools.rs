@@ -5,6 +5,7 @@ mod coded;
 mod command;
 mod http;
 mod parts;
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -19,6 +20,7 @@ use greenroom_actors::domain::schema::Schema;
 use serde_json::{Value, json};
 
 pub(crate) use self::parts::Parts;
+pub(super) use self::waiting::warn_of_waiting;
 pub(crate) use super::calls::{MEMORY_BYTES, OUTPUT_BYTES};
 
 use super::Config;
@@ -182,7 +184,11 @@ pub(crate) fn read(
         entry.place.findings.report(if written == MCP_KIND {
             spot.error("tools of MCP servers need no definition: [mcp.NAME] brings all of them")
         } else {
-            spot.error(format!("unknown kind {written:?}")).meant(nearest(&written, KINDS))
+            let meant = nearest(&written, KINDS);
+            let kinds = KINDS.join(", ");
+            let others =
+                if meant.is_none() { format!("; it is one of {kinds}") } else { String::new() };
+            spot.error(format!("unknown kind {written:?}{others}")).meant(meant)
         });
         None
     });

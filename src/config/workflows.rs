@@ -122,7 +122,7 @@ fn steps_of<'a>(
     places: &mut Places<'a>,
     references: &mut Vec<Reference>,
 ) -> Vec<LooseStep<'a>> {
-    let Some(items) = entry.items() else { return Vec::new() };
+    let Some(items) = entry.tables() else { return Vec::new() };
     if items.is_empty() {
         entry.place.refuse("needs at least one step");
     }

@@ -16,14 +16,19 @@ mod closure;
 mod depth;
 mod engine;
 mod error;
+mod explained;
 mod hints;
 mod json;
+mod members;
 mod operators;
+mod parsed;
 mod projection;
+mod raised;
 mod scope;
 mod syntax;
 mod words;
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 use std::io;
@@ -34,15 +39,17 @@ use serde_json::Value;
 
 pub use self::closure::{CLOSURE, Closure, ClosureError, Closures, Stated, source_of_closure};
 pub use self::error::ExpressionError;
+pub use self::explained::hyphenated_step_reference;
 pub use self::projection::CompiledProjection;
 pub use self::scope::{Scope, VALUE_BYTES_MAX_DEFAULT};
-pub use self::syntax::{Compared, Part, Path, PathKey, Reading, Used, UsedKind};
+pub use self::syntax::{Compared, Guard, Part, Path, PathKey, Reading, Used, UsedKind};
 pub use self::words::{FILTERS, FUNCTIONS, TESTS};
 
 pub(crate) use self::error::{index_step, joined, key_step, shortened};
 
 use self::closure::closure_in;
 use self::error::Refusal;
+use self::explained::{explained, without_texts};
 use self::json::{Allowance, Node, to_json};
 use crate::effort;
 
@@ -182,9 +189,9 @@ impl Template {
         let refused = |error: minijinja::Error| refused(source, &error, hints::of_template);
         let mut environment = engine::shared().clone();
         let has_code = source.contains("{%") || operators::may_be_in(source);
-        let (operations, has_loops) =
-            if has_code { syntax::operators_and_loops(source) } else { Default::default() };
-        let written = operators::rewritten(source, operations);
+        let (rewriting, has_loops) =
+            if has_code { syntax::rewriting_and_loops(source) } else { Default::default() };
+        let written = operators::rewritten(source, rewriting);
         let written = written.unwrap_or_else(|| source.to_owned());
         environment.add_template_owned(TEMPLATE_NAME, written).map_err(refused)?;
         let names =
@@ -310,58 +317,14 @@ fn bounded_depth(source: &str, is_expression: bool) -> Result<(), ExpressionErro
 fn refused(
     source: &str,
     error: &minijinja::Error,
-    hint: impl Fn(&str) -> Option<&'static str>,
+    hint: impl Fn(&str) -> Option<Cow<'static, str>>,
 ) -> ExpressionError {
     let mut refused = ExpressionError::engine(source, error);
     if let Some(hint) = hint(source) {
         refused.message.push_str("; ");
-        refused.message.push_str(hint);
+        refused.message.push_str(&hint);
     }
     refused
-}
-
-/// Adds the probable cause to an error.
-fn explained(
-    source: &str,
-    scope: &Scope,
-    reading: impl FnOnce() -> Reading,
-    mut error: ExpressionError,
-) -> ExpressionError {
-    if error.is_undefined {
-        let paths = reading().paths;
-        let mut looked_up = paths.iter().filter(|path| !path.keys.is_empty() && !path.is_optional);
-        if let Some(path) = looked_up.find(|path| scope.is_none(&path.root)) {
-            let hint = format!("; `{}` is none: add a `default()`", path.root);
-            error.message.push_str(&hint);
-        }
-    }
-    if let Some(suggestion) = hyphenated_step_reference(source) {
-        error.message.push_str(&format!("; did you mean {suggestion}?"));
-    }
-    error
-}
-
-/// Finds a step id with a hyphen written as an attribute (`steps.my-step`, a subtraction in the
-/// language) and returns the correct form: `steps['my-step']`. Only a hint, since `steps.a-1` may
-/// be intended.
-pub fn hyphenated_step_reference(source: &str) -> Option<String> {
-    const PREFIX: &str = "steps.";
-    let code = without_texts(source);
-    code.match_indices(PREFIX).find_map(|(at, _)| {
-        let before = code[..at].chars().next_back();
-        if before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '.')) {
-            return None;
-        }
-        let rest = &code[at + PREFIX.len()..];
-        let end = rest
-            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-')
-            .unwrap_or(rest.len());
-        let words: Vec<&str> =
-            rest[..end].split('-').take_while(|word| !SCOPE_NAMES.contains(word)).collect();
-        let id = words.join("-");
-        let id = id.trim_end_matches('-');
-        (id.contains('-')).then(|| format!("steps['{id}']"))
-    })
 }
 
 /// Names in scope of a step. They end a hyphenated word: `steps.a-steps.b` is a subtraction.
@@ -378,26 +341,6 @@ pub const SCOPE_NAMES: [&str; 11] = [
     "execution",
     "error",
 ];
-
-/// Returns the source with the contents of its string literals blanked, byte for byte.
-fn without_texts(source: &str) -> String {
-    let mut quote = None;
-    let mut escaped = false;
-    let blanked = source.chars().flat_map(|character| {
-        let inside = quote.is_some();
-        match quote {
-            None if matches!(character, '\'' | '"') => quote = Some(character),
-            Some(_) if escaped => escaped = false,
-            Some(_) if character == '\\' => escaped = true,
-            Some(open) if open == character => quote = None,
-            _ => {}
-        }
-        let shown = if inside { ' ' } else { character };
-        let width = if inside { character.len_utf8() } else { 1 };
-        std::iter::repeat_n(shown, width)
-    });
-    blanked.collect()
-}
 
 #[cfg(test)]
 mod tests;

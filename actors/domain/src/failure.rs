@@ -189,7 +189,10 @@ impl AttemptFailure {
         let kind = if error.is_too_costly { ErrorKind::Cost } else { ErrorKind::Expression };
         let Stated { name, is_terminal, retry_after_ms } =
             error.stated.as_deref().copied().unwrap_or_default();
+        let is_terminal = is_terminal || error.is_raised;
         let class = Some(ErrorClass { name, is_terminal, ..ErrorClass::of(kind) });
+        // what the definition says is the whole message
+        let of = if error.is_raised { "" } else { of };
         Self { class, retry_after_ms, ..Self::new(kind, format!("{of}{error}")) }
     }
 
@@ -199,9 +202,14 @@ impl AttemptFailure {
         Self::new(kind, format!("{of} validation failed: {violation}"))
     }
 
-    /// Prefixes the message with the place of the failure.
-    pub(crate) fn inside(self, place: &str) -> Self {
-        Self { message: format!("{place}: {}", self.message), ..self }
+    /// Adds the failure of an expression that was to handle this one; `of` names its key. What
+    /// `fail` raised replaces the message.
+    pub(crate) fn and_then(&self, of: &str, error: &ExpressionError) -> Self {
+        let message = match error.is_raised {
+            true => error.to_string(),
+            false => format!("{self}; {of}: {error}"),
+        };
+        Self { message, ..self.clone() }
     }
 
     /// Returns `error` of expressions, for an attempt of the step `step_id`.

@@ -14,6 +14,7 @@ use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
 pub use self::format::{UnknownFormat, unknown_formats};
+pub use self::keyword::{MisspeltKey, UnknownKeyword, misspelt_keys, unknown_keywords};
 pub use self::required::{ForbiddenKey, forbidden_keys};
 
 use self::price::Price;
@@ -283,6 +284,7 @@ fn shortened(text: &str, characters_max: usize) -> String {
 
 mod format;
 mod guard;
+mod keyword;
 mod price;
 mod recursion;
 mod required;

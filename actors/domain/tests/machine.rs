@@ -35,6 +35,7 @@ mod machine {
     mod properties;
     mod race;
     mod races;
+    mod raised;
     mod replay;
     mod resume;
     mod retry;

@@ -2,6 +2,7 @@
 //!
 //! Rows are texts with their problems, which omit `c.toml:` and `workflows.w.`.
 
+mod alternatives;
 mod typical;
 mod whole;
 
@@ -277,7 +278,10 @@ fn modifiers_of_a_step() {
             "map = 1\nretry = { attempts = 3, dely = \"1s\" }",
             &["4:25: steps.a.retry.dely: unknown key; did you mean delay?"],
         ),
-        ("map = 1\nretry = 3", &["4:9: steps.a.retry: must be a table, not an integer"]),
+        (
+            "map = 1\nretry = 3",
+            &["4:9: steps.a.retry: must be a table, not an integer: { attempts = 3 }"],
+        ),
         (
             "map = 1\nretry = { delay = \"-1s\", max_delay = 3 }",
             &[

@@ -400,7 +400,7 @@ fn mistakes_in_expressions_schemas_and_ids() {
             &[
                 "c.toml:2:16: workflows.w.input_schema: schema at /type: \"objekt\" is not a type; \
                  expected array, boolean, integer, null, number, object or string",
-                "c.toml:5:7: workflows.w.steps.a.map: x: syntax error: unexpected end of input, \
+                "c.toml:5:13: workflows.w.steps.a.map.x: syntax error: unexpected end of input, \
                  expected expression in `1 +`",
                 "c.toml:7:6: workflows.w.steps.a.id: step id `a` is used more than once",
                 "c.toml:10:6: workflows.w.steps.2.id: a step id is a letter, then letters, \

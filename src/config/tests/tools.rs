@@ -247,6 +247,29 @@ fn mistakes_in_programs() {
 }
 
 #[test]
+fn tools_whose_workflows_wait_for_people() {
+    let of = |agent_tools: &str| {
+        format!(
+            "[models.m]\nprovider = \"mock\"\n[agents.a]\nmodel = \"m\"\ntools = {agent_tools}\n\
+             [tools.check]\nkind = \"workflow\"\nworkflow = \"review\"\ndescription = \"d\"\n\
+             [[workflows.review.steps]]\nid = \"legal\"\ntype = \"andWorkflow\"\n\
+             workflow = \"legal\"\n\
+             [[workflows.legal.steps]]\nid = \"if\"\ntype = \"andWhen\"\nwhen = \"data.x\"\n\
+             block = \"asks\"\n\
+             [[workflows.legal.blocks.asks]]\nid = \"person\"\nmap = \"resume\"\n\
+             suspend = {{ deadline = \"1h\", on_timeout = \"fail\" }}\n"
+        )
+    };
+    let warned = "c.toml:6:1: warning: tools.check: step person of workflow legal waits for an \
+                  answer: an agent that calls check does not get its result";
+    for (agent_tools, expected) in [("[\"check\"]", vec![warned]), ("[]", vec![])] {
+        let config = Config::parse(&of(agent_tools), "c.toml").unwrap();
+        let warnings: Vec<_> = config.warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(warnings, expected, "{agent_tools}");
+    }
+}
+
+#[test]
 fn hosts_that_calls_may_go_to() {
     let text = "[limits]\noutgoing_hosts = [\"10.0.0.5\", \"*.corp\", \"http://x\", 3]\n";
     assert_eq!(

@@ -48,6 +48,7 @@ fn run(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<Body> {
 fn http(section: &Section<'_>, _: &mut Vec<Reference>) -> Option<Body> {
     let inner = section.section("http")?;
     let call = calls::http(&inner);
+    refuse_keys_beside(&inner, "http");
     inner.close();
     call.map(Body::Http)
 }
@@ -55,8 +56,17 @@ fn http(section: &Section<'_>, _: &mut Vec<Reference>) -> Option<Body> {
 fn command(section: &Section<'_>, _: &mut Vec<Reference>) -> Option<Body> {
     let inner = section.section("command")?;
     let run = calls::command(&inner);
+    refuse_keys_beside(&inner, "command");
     inner.close();
     run.map(Body::Command)
+}
+
+/// Refuses keys of the step in the table of a call.
+fn refuse_keys_beside(inner: &Section<'_>, call: &str) {
+    const KEYS: [&str; 5] = ["timeout", "retry", "on_error", "suspend", "compensate"];
+    for key in KEYS {
+        inner.misplaced(key, &format!("is a key of the step: write it beside `{call}`"));
+    }
 }
 
 fn tool(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<Body> {

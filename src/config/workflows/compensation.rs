@@ -19,7 +19,7 @@ const KEYS: [&str; 9] =
 /// Reads `compensate`. Refused parts are reported.
 pub(super) fn read(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<Compensation> {
     let kind = kind(section, references);
-    let retry = section.section("retry").map(policy::retry);
+    let retry = section.get("retry").and_then(|entry| policy::table_of_retry(&entry));
     let timeout_ms = section.get("timeout").and_then(|entry| entry.milliseconds());
     close(section);
     let compensation = Compensation::new(kind?);

@@ -90,7 +90,16 @@ pub(super) fn on_error(entry: &Entry<'_>) -> Option<OnError> {
     }
 }
 
-pub(super) fn retry(section: Section<'_>) -> RetryPolicy {
+/// Reads `retry`. A number of attempts alone is refused with the table to write.
+pub(super) fn table_of_retry(entry: &Entry<'_>) -> Option<RetryPolicy> {
+    if let DeValue::Integer(attempts) = entry.value {
+        let table = format!("{{ attempts = {attempts} }}");
+        return entry.refuse(format!("must be a table, not an integer: {table}"));
+    }
+    entry.section().map(retry)
+}
+
+fn retry(section: Section<'_>) -> RetryPolicy {
     let default = RetryPolicy::default();
     let pause = |key| section.get(key)?.pause().map(milliseconds);
     let policy = RetryPolicy {

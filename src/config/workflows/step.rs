@@ -76,8 +76,8 @@ fn kind_of(section: &Section<'_>) -> Option<StepType> {
     if let Some(known) = StepType::named(&written) {
         return Some(known);
     }
-    let problem = entry.place.spot().error(format!("unknown type {written:?}"));
-    entry.place.findings.report(problem.meant(nearest(&written, kind::names())));
+    let (message, meant) = kind::unknown(&written);
+    entry.place.findings.report(entry.place.spot().error(message).meant(meant));
     None
 }
 
@@ -257,7 +257,7 @@ impl Policies {
             policies.resume_schema = schema("resume_schema");
         }
         if kind.is_some_and(StepType::takes_retry) {
-            policies.retry = section.section("retry").map(policy::retry);
+            policies.retry = section.get("retry").and_then(|it| policy::table_of_retry(&it));
             policies.timeout_ms = section.get("timeout").and_then(|entry| entry.milliseconds());
         }
         if kind.is_some_and(StepType::can_compensate) {
@@ -273,7 +273,10 @@ fn close(section: &Section<'_>, kind: StepType, keys: &[&'static str]) {
     for key in section.leftovers() {
         let spot = section.key_place(key).spot();
         let meant = kind::meant(key, keys).map(str::to_owned);
-        let problem = if kind::is_key_of_any(key) {
+        let block = ["block", "blocks", "cases"].into_iter().find(|block| keys.contains(block));
+        let problem = if let ("steps", Some(block)) = (key, block) {
+            spot.error(kind::steps_inside(block))
+        } else if kind::is_key_of_any(key) {
             spot.error(kind::misfit(key, kind)).meant(meant)
         } else if let Some(problem) = misplaced_root_key(key, &spot) {
             problem

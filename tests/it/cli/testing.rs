@@ -35,6 +35,51 @@ expect = { result = "result == 8" }
 crash_everywhere = true
 "#;
 
+/// A customer who refuses, a skipped step that is read with a default, JSON in a text, and a delay
+/// that depends on data.
+const DECIDED: &str = r#"
+[workflows.trip]
+result = { seat = "steps.seat.n | default(0)", nights = "steps.bill.nights" }
+[[workflows.trip.steps]]
+id = "reserve"
+http = { method = "POST", url = "https://rooms.example/holds", body = { n = 1 } }
+compensate = { http = { method = "DELETE", url = "https://rooms.example/holds/{{ data.hold }}" } }
+[[workflows.trip.steps]]
+id = "later"
+type = "andSleepUntil"
+until = "(execution.startedAt | epoch_ms) + input.days * 86400000"
+[[workflows.trip.steps]]
+id = "bill"
+map = "input.bill | fromjson"
+[[workflows.trip.steps]]
+id = "extras"
+type = "andBranch"
+cases = [{ when = "input.extras.seat | default(false)", block = "seats" }]
+[[workflows.trip.steps]]
+id = "accepted"
+map = "true if input.yes else fail('The customer refused ' ~ steps.bill.nights ~ ' nights')"
+[[workflows.trip.blocks.seats]]
+id = "seat"
+map = { n = 7 }
+
+[[workflows.trip.tests]]
+name = "refused"
+input = { yes = false, days = 2, bill = '{"nights": 3}' }
+mocks = { reserve = { output = { hold = "h" } }, "reserve:compensate" = { output = 0 } }
+expect = { status = "error", error = "The customer refused 3 nights", ran = ["reserve:compensate"], took = "48h" }
+crash_everywhere = true
+[[workflows.trip.tests]]
+name = "accepted without a seat"
+input = { yes = true, days = 1, bill = '{"nights": 3}' }
+mocks = { reserve = { output = { hold = "h" } } }
+expect = { result = "result == {'seat': 0, 'nights': 3}", not_ran = ["seat", "reserve:compensate"], took = "24h" }
+[[workflows.trip.tests]]
+name = "accepted with a seat"
+input = { yes = true, days = 0, bill = '{"nights": 3}', extras = { seat = true } }
+mocks = { reserve = { output = { hold = "h" } } }
+expect = { result = "result.seat == 7" }
+"#;
+
 /// Returns what `greenroom test` says of a configuration.
 fn test(home: &Home, arguments: &[&str]) -> Output {
     home.run(home.greenroom(&[&["test"], arguments].concat()))
@@ -86,6 +131,17 @@ fn shipped_workflows_pass_their_tests_and_mutants_do_not() {
         assert_eq!(ran.status.code(), Some(1), "{right} as {wrong}: {said}");
         assert!(said.contains("FAIL  ") && said.contains("config.toml:"), "{said}");
     }
+}
+
+#[test]
+fn what_check_accepts_of_expressions_runs() {
+    let home = home_with(DECIDED);
+    let checked = home.run(home.greenroom(&["check", "--strict"]));
+    assert!(checked.status.success(), "{}{}", text(&checked.stdout), text(&checked.stderr));
+    let ran = test(&home, &["-o", "json"]);
+    let report: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!((&report["ok"], &report["failed"]), (&true.into(), &0.into()), "{report}");
+    assert_eq!(report["tests"][0]["error"], "The customer refused 3 nights", "{report}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::text::{UnresolvedTemplate, UnresolvedText, is_variable};
 use crate::expression::{CompiledProjection, ExpressionError, Scope, Template};
+use crate::failure::AttemptFailure;
 
 /// Prefix of variables that only the server sets.
 const OWN_PREFIX: &str = "GREENROOM_";
@@ -76,15 +77,19 @@ impl Argument {
         Ok(arguments)
     }
 
-    fn render(&self, scope: &Scope) -> Result<String, String> {
+    /// Renders the argument. `key` names it in failures.
+    fn render(&self, key: &str, scope: &Scope) -> Result<String, AttemptFailure> {
         match self {
             Self::Literal(text) => Ok(text.clone()),
             Self::Template { template, may_be_option } => {
-                let text = template.render(scope).map_err(|error| error.to_string())?;
+                let text = template.render(scope);
+                let text = text
+                    .map_err(|error| AttemptFailure::not_evaluated(&format!("{key}: "), &error))?;
                 if !may_be_option && text.starts_with('-') {
-                    return Err("begins with `-`, so the program would read it as an option; \
-                                pass the value as input, or put it after `--` or `--name=`"
-                        .to_owned());
+                    return Err(AttemptFailure::expression(format!(
+                        "{key}: begins with `-`, so the program would read it as an option; \
+                         pass the value as input, or put it after `--` or `--name=`"
+                    )));
                 }
                 Ok(text)
             }
@@ -115,19 +120,23 @@ impl CommandCall {
     }
 
     /// Makes the run from the values in scope. `data` is its input unless the definition has one.
-    pub fn run(&self, scope: &Scope, data: &Arc<Value>) -> Result<CommandRun, String> {
+    pub fn run(&self, scope: &Scope, data: &Arc<Value>) -> Result<CommandRun, AttemptFailure> {
         let argument = |(index, argument): (usize, &Argument)| {
-            let text =
-                argument.render(scope).map_err(|why| format!("argv[{}]: {why}", index + 1))?;
-            without_nul(text).ok_or_else(|| format!("argv[{}]: {NUL}", index + 1))
+            let key = format!("argv[{}]", index + 1);
+            let text = argument.render(&key, scope)?;
+            without_nul(text).ok_or_else(|| AttemptFailure::expression(format!("{key}: {NUL}")))
         };
         let variable = |(name, value): &(Arc<str>, UnresolvedTemplate)| {
-            let text = value.render(scope).map_err(|error| format!("env.{name}: {error}"))?;
+            let text = value
+                .render(scope)
+                .map_err(|error| AttemptFailure::not_evaluated(&format!("env.{name}: "), &error))?;
             Ok((Arc::clone(name), text))
         };
         let input = match &self.input {
             Some(input) => {
-                Arc::new(input.evaluate(scope).map_err(|error| format!("input: {error}"))?)
+                let input = input.evaluate(scope);
+                let failed = |error| AttemptFailure::not_evaluated("input: ", &error);
+                Arc::new(input.map_err(failed)?)
             }
             None => Arc::clone(data),
         };
@@ -138,9 +147,9 @@ impl CommandCall {
                 .iter()
                 .enumerate()
                 .map(argument)
-                .collect::<Result<_, String>>()?,
+                .collect::<Result<_, AttemptFailure>>()?,
             input,
-            env: self.env.iter().map(variable).collect::<Result<_, String>>()?,
+            env: self.env.iter().map(variable).collect::<Result<_, AttemptFailure>>()?,
             cwd: self.cwd.clone(),
             memory_bytes_max: self.memory_bytes_max,
             output_bytes_max: self.output_bytes_max,
@@ -179,7 +188,7 @@ mod tests {
     fn arguments(sources: &[&str], data: Value) -> Result<Vec<String>, String> {
         let data = Arc::new(data);
         let scope = Scope::new().with("data", Arc::clone(&data));
-        let run = call(sources).run(&scope, &data)?;
+        let run = call(sources).run(&scope, &data).map_err(|failure| failure.message)?;
         assert_eq!(run.input, data);
         Ok(run.arguments)
     }

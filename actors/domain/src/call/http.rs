@@ -6,9 +6,10 @@ use serde_json::Value;
 use url::Url;
 
 use super::text::{UnresolvedTemplate, UnresolvedText};
-use super::url::{HostChoice, URL_BYTES_MAX, UrlTemplate, plain_text};
+use super::url::{HostChoice, URL_BYTES_MAX, UrlTemplate, plain_text, too_long};
 use crate::definition::HttpMethod;
 use crate::expression::{CompiledProjection, Scope};
+use crate::failure::AttemptFailure;
 
 /// Headers that the HTTP client derives from the connection and the body.
 const OWN_HEADERS: [&str; 4] = ["host", "content-length", "transfer-encoding", "connection"];
@@ -62,21 +63,24 @@ impl HttpCall {
 
     /// Makes the request from the values in scope. `data` is its body if the method has one and the
     /// definition does not.
-    pub fn request(&self, scope: &Scope, data: &Value) -> Result<HttpRequest, String> {
+    pub fn request(&self, scope: &Scope, data: &Value) -> Result<HttpRequest, AttemptFailure> {
         let mut url = self.url.render(scope)?;
         add_query(&mut url, &self.query, scope)?;
         let body = match &self.body {
             Some(body) => {
-                let body = body.evaluate(scope).map_err(|error| format!("body: {error}"))?;
+                let body = body.evaluate(scope);
+                let body = body.map_err(|error| AttemptFailure::not_evaluated("body: ", &error))?;
                 Some(body.to_string())
             }
             None => self.method.sends_data().then(|| data.to_string()),
         };
         let header = |(name, value): &(Arc<str>, UnresolvedTemplate)| {
-            let text = value.render(scope).map_err(|error| format!("header {name}: {error}"))?;
+            let text = value.render(scope).map_err(|error| {
+                AttemptFailure::not_evaluated(&format!("header {name}: "), &error)
+            })?;
             Ok((Arc::clone(name), text))
         };
-        let headers = self.headers.iter().map(header).collect::<Result<_, String>>()?;
+        let headers = self.headers.iter().map(header).collect::<Result<_, AttemptFailure>>()?;
         Ok(HttpRequest { method: self.method, url, host: self.url.host_choice(), headers, body })
     }
 }
@@ -85,21 +89,25 @@ fn add_query(
     url: &mut Url,
     query: &[(Arc<str>, CompiledProjection)],
     scope: &Scope,
-) -> Result<(), String> {
+) -> Result<(), AttemptFailure> {
     for (key, value) in query {
-        let value = value.evaluate(scope).map_err(|error| format!("query.{key}: {error}"))?;
+        let value = value
+            .evaluate(scope)
+            .map_err(|error| AttemptFailure::not_evaluated(&format!("query.{key}: "), &error))?;
         let values = match value {
             Value::Null => continue,
             Value::Array(values) => values,
             value => vec![value],
         };
         for value in &values {
-            let text = plain_text(value)
-                .ok_or_else(|| format!("query.{key}: must be a string, a number or a boolean"))?;
+            let text = plain_text(value).ok_or_else(|| {
+                let message = format!("query.{key}: must be a string, a number or a boolean");
+                AttemptFailure::expression(message)
+            })?;
             url.query_pairs_mut().append_pair(key, &text);
         }
         if url.as_str().len() > URL_BYTES_MAX {
-            return Err(format!("the URL is longer than {URL_BYTES_MAX} bytes"));
+            return Err(too_long());
         }
     }
     Ok(())
@@ -152,7 +160,7 @@ mod tests {
             let data = Arc::new(data);
             let scope = Scope::new().with("data", Arc::clone(&data));
             let refused = call(HttpMethod::Get).request(&scope, &data).unwrap_err();
-            assert_eq!(refused, expected);
+            assert_eq!(refused.message, expected);
         }
     }
 
@@ -169,6 +177,26 @@ mod tests {
             ("a\r\nb", false),
         ] {
             assert_eq!(header_problem(name).is_none(), fits, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_failure_that_the_definition_raised_is_not_retried() {
+        let data = Arc::new(json!({ "id": 1 }));
+        let scope = Scope::new().with("data", Arc::clone(&data));
+        let fail = CompiledProjection::compile(&Projection(json!("fail('no')"))).unwrap();
+        let url = || UrlTemplate::compile("https://a.example/{{ fail('no') }}").unwrap();
+        let header = UnresolvedTemplate::compile("{{ fail('no') }}").unwrap();
+        let plain = || HttpCall { query: Vec::new(), ..call(HttpMethod::Post) };
+        for call in [
+            HttpCall { url: url(), ..plain() },
+            HttpCall { headers: vec![("x-a".into(), header)], ..plain() },
+            HttpCall { query: vec![("q".into(), fail.clone())], ..plain() },
+            HttpCall { body: Some(fail), ..plain() },
+        ] {
+            let failure = call.request(&scope, &data).unwrap_err();
+            assert_eq!(failure.message, "no");
+            assert!(failure.class.unwrap().is_never_retried());
         }
     }
 }

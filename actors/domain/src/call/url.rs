@@ -8,6 +8,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::expression::{Expression, Scope};
+use crate::failure::AttemptFailure;
 
 /// Longest URL; servers commonly reject longer ones.
 pub(super) const URL_BYTES_MAX: usize = 8 << 10;
@@ -59,7 +60,8 @@ impl UrlTemplate {
         let pieces = pieces_of(source)?;
         let template = Self { source: Arc::from(source), pieces: Arc::from(pieces) };
         // a number is valid wherever a value is
-        let sample = template.assembled(|_| Ok(Value::from(1)), "http://1")?;
+        let sample = template.assembled(|_| Ok(Value::from(1)), "http://1");
+        let sample = sample.map_err(|failure| failure.message)?;
         parsed_url(&sample)?;
         Ok(template)
     }
@@ -83,28 +85,30 @@ impl UrlTemplate {
     }
 
     /// Renders the URL with the values in scope.
-    pub(super) fn render(&self, scope: &Scope) -> Result<Url, String> {
+    pub(super) fn render(&self, scope: &Scope) -> Result<Url, AttemptFailure> {
         let evaluated = |expression: &Expression| {
-            expression.evaluate(scope).map_err(|error| format!("url: {error}"))
+            let value = expression.evaluate(scope);
+            value.map_err(|error| AttemptFailure::not_evaluated("url: ", &error))
         };
         let base = match self.pieces.first() {
             Some(Piece::Value { expression, part: Part::Base }) => {
-                base_of(&evaluated(expression)?, self.pieces.len() > 1)?
+                base_of(&evaluated(expression)?, self.pieces.len() > 1)
+                    .map_err(AttemptFailure::expression)?
             }
             Some(Piece::Text(_) | Piece::Value { .. }) | None => String::new(),
         };
         let text = self.assembled(evaluated, &base)?;
         if text.len() > URL_BYTES_MAX {
-            return Err(format!("the URL is longer than {URL_BYTES_MAX} bytes"));
+            return Err(too_long());
         }
-        parsed_url(&text)
+        parsed_url(&text).map_err(AttemptFailure::expression)
     }
 
     fn assembled(
         &self,
-        value_of: impl Fn(&Expression) -> Result<Value, String>,
+        value_of: impl Fn(&Expression) -> Result<Value, AttemptFailure>,
         base: &str,
-    ) -> Result<String, String> {
+    ) -> Result<String, AttemptFailure> {
         let mut text = String::new();
         for piece in &*self.pieces {
             match piece {
@@ -141,8 +145,13 @@ fn host_or_encoded(value: &str, part: Part) -> impl Iterator<Item = &str> {
     host.into_iter().chain(encoded.into_iter().flatten())
 }
 
-fn unfit(expression: &Expression, what: &str) -> String {
-    format!("url: `{}` {what}", expression.source().trim())
+/// Creates the failure of a URL beyond [`URL_BYTES_MAX`].
+pub(super) fn too_long() -> AttemptFailure {
+    AttemptFailure::expression(format!("the URL is longer than {URL_BYTES_MAX} bytes"))
+}
+
+fn unfit(expression: &Expression, what: &str) -> AttemptFailure {
+    AttemptFailure::expression(format!("url: `{}` {what}", expression.source().trim()))
 }
 
 /// Returns the text of a value for a URL; `None` for null, arrays and objects.
@@ -274,7 +283,8 @@ mod tests {
 
     fn rendered(source: &str, args: Value) -> Result<String, String> {
         let scope = Scope::new().with("args", Arc::new(args));
-        UrlTemplate::compile(source).unwrap().render(&scope).map(String::from)
+        let url = UrlTemplate::compile(source).unwrap().render(&scope);
+        url.map(String::from).map_err(|failure| failure.message)
     }
 
     #[test]

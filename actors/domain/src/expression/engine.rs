@@ -15,8 +15,8 @@ use minijinja::{
 
 use super::charged::charged;
 use super::json::{Allowance, to_json, to_text};
-use super::operators;
 use super::scope::bytes_max_of;
+use super::{members, operators, parsed, raised};
 use crate::effort;
 
 /// Maximum number of instructions of an evaluation; 1.6 ms when measured.
@@ -92,6 +92,9 @@ fn environment() -> Environment<'static> {
     environment.add_filter("string", string);
     environment.add_filter("tojson", tojson);
     operators::add_filters(&mut environment);
+    members::add_filter(&mut environment);
+    parsed::add_filters(&mut environment);
+    raised::add_function(&mut environment);
     environment.add_function("range", |lower: isize, upper: Option<isize>, step: Option<isize>| {
         functions::range(lower, upper, step).map(charged)
     });
@@ -387,12 +390,16 @@ mod accounts {
                 let original = format!("engine's {name}");
                 assert!(own || ours.contains(&original), "{name} of {what} is not wrapped");
             }
-            for name in ours.iter().filter(|name| !operators::FILTERS.contains(&name.as_str())) {
+            let added = |name: &str| {
+                let own = [operators::FILTERS.as_slice(), &parsed::FILTERS, &[members::FILTER]];
+                own.concat().contains(&name)
+            };
+            for name in ours.iter().filter(|name| !added(name)) {
                 let known = name.strip_prefix("engine's ").unwrap_or(name);
                 assert!(theirs.iter().any(|it| it == known), "{name} is not the engine's");
             }
         }
         let globals: Vec<&str> = shared().globals().map(|(name, _)| name).collect();
-        assert_eq!(globals, ["dict", "range"]);
+        assert_eq!(globals, ["dict", "fail", "range"]);
     }
 }

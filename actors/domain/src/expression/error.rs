@@ -5,12 +5,13 @@ use std::fmt;
 use minijinja::{Error, ErrorKind};
 
 use super::closure::{ClosureError, Stated};
+use super::raised::Raised;
 
 const SOURCE_CHARS_SHOWN: usize = 80;
 const MESSAGE_CHARS_MAX: usize = 240;
 
 /// Error of an expression, a template or a projection.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExpressionError {
     /// Key path of the failing part (`items[2].x`); empty for the whole.
     pub place: String,
@@ -20,6 +21,8 @@ pub struct ExpressionError {
     pub is_undefined: bool,
     /// True if the evaluation exceeded its budget; it is not retried.
     pub is_too_costly: bool,
+    /// True if `fail` raised it: its message is that of the definition, and it is not retried.
+    pub is_raised: bool,
     /// Statements of the closure that failed; boxed, because most errors have none.
     pub stated: Option<Box<Stated>>,
 }
@@ -41,8 +44,7 @@ impl ExpressionError {
         let message = shortened(message, MESSAGE_CHARS_MAX);
         let source = shortened(source.trim(), SOURCE_CHARS_SHOWN);
         let message = format!("{message} in `{source}`");
-        let place = String::new();
-        Self { place, message, is_undefined: false, is_too_costly: false, stated: None }
+        Self { message, ..Self::default() }
     }
 
     /// Creates the error of a closure.
@@ -53,6 +55,9 @@ impl ExpressionError {
 
     /// Creates an error of the engine about `source`.
     pub(super) fn engine(source: &str, error: &Error) -> Self {
+        if let Some(Raised(message)) = Raised::cause_of(error) {
+            return Self { message: message.clone(), is_raised: true, ..Self::default() };
+        }
         let mut message = match (error.kind(), error.detail()) {
             (ErrorKind::UndefinedError | ErrorKind::InvalidOperation, Some(detail)) => {
                 detail.to_owned()
@@ -74,9 +79,11 @@ impl ExpressionError {
         Self { is_too_costly: true, ..Self::refused(source, excess) }
     }
 
-    /// Prefixes the place with a step of the path.
+    /// Prefixes the place with a step of the path. What `fail` raised has none.
     pub(super) fn inside(mut self, step: &str) -> Self {
-        self.place = joined(step, &self.place);
+        if !self.is_raised {
+            self.place = joined(step, &self.place);
+        }
         self
     }
 }

@@ -1,20 +1,79 @@
 //! Hints for sources that do not compile because they use the syntax of another language.
 
-use super::without_texts;
+use std::borrow::Cow;
+
+use super::{Expression, without_texts};
+
+/// Longest template that a hint translates, in bytes.
+const TRANSLATED_BYTES_MAX: usize = 200;
 
 /// Returns a hint for an expression that does not compile.
-pub(super) fn of_expression(source: &str) -> Option<&'static str> {
+pub(super) fn of_expression(source: &str) -> Option<Cow<'static, str>> {
     let code = without_texts(source);
-    if code.contains("{{") || code.contains("{%") {
-        return Some("write an expression without {{ }}");
+    if has_braces(source) {
+        return Some(translated(source).map_or_else(
+            || Cow::Borrowed("write an expression without {{ }}: `'Hello ' ~ input.name`"),
+            |expression| Cow::Owned(format!("write `{expression}`")),
+        ));
     }
     if code.contains("${") {
-        return Some("write an expression without ${ }");
+        return Some(Cow::Borrowed("write an expression without ${ }"));
     }
     if is_prose(source) {
-        return Some("a string is written \"'a text'\"");
+        return Some(Cow::Borrowed("a string is written \"'a text'\""));
     }
-    of_code(&code)
+    of_code(&code).map(Cow::Borrowed)
+}
+
+/// Returns true if a source has braces of templates outside its strings.
+fn has_braces(source: &str) -> bool {
+    // the apostrophe of a word begins no string
+    let mut before = None;
+    let plain: String = source
+        .chars()
+        .map(|c| {
+            let is_in_word = c == '\'' && before.is_some_and(char::is_alphabetic);
+            before = Some(c);
+            if is_in_word { ' ' } else { c }
+        })
+        .collect();
+    let code = without_texts(&plain);
+    code.contains("{{") || code.contains("{%")
+}
+
+/// Translates a short template of literal text and `{{ }}` to an expression.
+fn translated(source: &str) -> Option<String> {
+    let mut rest = source.trim();
+    if rest.len() > TRANSLATED_BYTES_MAX || rest.contains("{%") || rest.contains("{#") {
+        return None;
+    }
+    let mut parts = Vec::new();
+    while let Some((literal, behind)) = rest.split_once("{{") {
+        let (code, behind) = behind.split_once("}}")?;
+        parts.extend(quoted(literal)?);
+        let code = code.trim_matches('-').trim();
+        let reading = Expression::compile(code).ok()?.reading();
+        // everything else may bind less than `~`
+        let is_operand = reading.is_path || (parts.is_empty() && behind.is_empty());
+        parts.push(if is_operand { code.to_owned() } else { format!("({code})") });
+        rest = behind;
+    }
+    parts.extend(quoted(rest)?);
+    let expression = parts.join(" ~ ");
+    Expression::compile(&expression).is_ok().then_some(expression)
+}
+
+/// Returns a literal of a text, nothing for an empty one; `None` if it needs escapes.
+fn quoted(text: &str) -> Option<Option<String>> {
+    if text.contains(['\\', '\n', '`']) {
+        return None;
+    }
+    match (text.contains('\''), text.contains('"')) {
+        _ if text.is_empty() => Some(None),
+        (false, _) => Some(Some(format!("'{text}'"))),
+        (true, false) => Some(Some(format!("\"{text}\""))),
+        (true, true) => None,
+    }
 }
 
 /// Returns true for several words, each with at most one mark at its end.
@@ -29,13 +88,14 @@ fn is_prose(source: &str) -> bool {
 }
 
 /// Returns a hint for a template that does not compile.
-pub(super) fn of_template(source: &str) -> Option<&'static str> {
+pub(super) fn of_template(source: &str) -> Option<Cow<'static, str>> {
     let opened = source.match_indices("{{").map(|(at, open)| at + open.len());
     let pieces = opened.map(|from| {
         let rest = &source[from..];
         &rest[..rest.find("}}").unwrap_or(rest.len())]
     });
-    pieces.into_iter().find_map(|piece| of_code(&without_texts(piece)))
+    let hint = pieces.into_iter().find_map(|piece| of_code(&without_texts(piece)));
+    hint.map(Cow::Borrowed)
 }
 
 fn of_code(code: &str) -> Option<&'static str> {

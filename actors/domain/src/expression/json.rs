@@ -17,7 +17,7 @@ use crate::effort;
 const DEPTH_MAX: usize = 128;
 
 /// Copied bytes of a document per step.
-const DOCUMENT_BYTES: usize = 4;
+pub(super) const DOCUMENT_BYTES: usize = 4;
 
 /// An object or array inside a document.
 #[derive(Debug)]

@@ -6,9 +6,12 @@
 
 mod applied;
 
+use std::borrow::Cow;
+
 use minijinja::Environment;
 use minijinja::machinery::{Span, ast};
 
+use super::members::Member;
 use super::syntax;
 
 /// Names of the filters. Lints accept no filter with a dot in its name, so definitions cannot use
@@ -129,9 +132,20 @@ fn is_number(expression: &ast::Expr<'_>) -> bool {
     }
 }
 
-/// Returns true if a source may contain operations to rewrite.
+/// Parts of a source that are rewritten.
+#[derive(Default)]
+pub(super) struct Rewriting {
+    pub(super) operations: Vec<Operation>,
+    /// Lookups in values that may be undefined.
+    pub(super) members: Vec<Member>,
+}
+
+/// Position, inserted text, and number of bytes that it replaces.
+pub(super) type Insertion = (usize, Cow<'static, str>, usize);
+
+/// Returns true if a source may contain something to rewrite.
 pub(super) fn may_be_in(source: &str) -> bool {
-    source.contains(['*', '+', '~'])
+    source.contains(['*', '+', '~', '|']) || source.contains("defined")
 }
 
 /// Returns the rewritten source of an expression; `None` if there is nothing to rewrite.
@@ -139,30 +153,32 @@ pub(super) fn of_expression(source: &str) -> Option<String> {
     if !may_be_in(source) {
         return None;
     }
-    rewritten(source, syntax::operators_of_expression(source))
+    rewritten(source, syntax::rewriting_of_expression(source))
 }
 
 /// Rewrites `a * b` as `(a )|engine.times( b)`; further factors become further filters after it.
-/// Returns `None` if there are no operations.
-pub(super) fn rewritten(source: &str, operations: Vec<Operation>) -> Option<String> {
-    if operations.is_empty() {
+/// Returns `None` if there is nothing to rewrite.
+pub(super) fn rewritten(source: &str, rewriting: Rewriting) -> Option<String> {
+    let Rewriting { operations, members } = rewriting;
+    if operations.is_empty() && members.is_empty() {
         return None;
     }
-    // position, inserted text, number of replaced bytes
-    let mut insertions: Vec<(usize, &str, usize)> = Vec::new();
+    let mut insertions: Vec<Insertion> =
+        members.iter().flat_map(|member| member.insertions(source)).collect();
     for Operation { start, operator, sign, end, is_chained } in operations {
+        let closing = |at: usize| (at, Cow::Borrowed(")"), 0);
         if !is_chained {
-            insertions.extend([(start, "(", 0), (sign, ")", 0)]);
+            insertions.extend([(start, Cow::Borrowed("("), 0), closing(sign)]);
         }
-        insertions.extend([(sign, operator.applied(), 1), (end, ")", 0)]);
+        insertions.extend([(sign, Cow::Borrowed(operator.applied()), 1), closing(end)]);
     }
-    // an end at the position of an operator comes before it
+    // an end at the position of an operator or of a bracket comes before it
     insertions.sort_by_key(|(at, _, replaced)| (*at, *replaced));
     let mut written = String::with_capacity(source.len() * 2);
     let mut done = 0;
     for (at, inserted, replaced) in insertions {
         written.push_str(source.get(done..at)?);
-        written.push_str(inserted);
+        written.push_str(&inserted);
         done = at + replaced;
     }
     written.push_str(source.get(done..)?);

@@ -37,6 +37,14 @@ impl CompiledProjection {
         Ok(Self { root: Arc::new(root), names: Arc::new(names) })
     }
 
+    /// Returns the errors of all strings of a projection that does not compile, in their order, each
+    /// with the keys from the projection down.
+    pub fn problems(projection: &Projection) -> Vec<(Vec<String>, ExpressionError)> {
+        let mut found = Vec::new();
+        collect_problems(&projection.0, &mut Vec::new(), &mut found);
+        found
+    }
+
     /// Returns the names that the expressions read, functions included, in no particular order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str)
@@ -75,6 +83,32 @@ fn compile(value: &Value, depth: usize) -> Result<Part, ExpressionError> {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => Part::Literal(value.clone()),
     })
+}
+
+fn collect_problems(
+    value: &Value,
+    place: &mut Vec<String>,
+    found: &mut Vec<(Vec<String>, ExpressionError)>,
+) {
+    let is_too_deep = place.len() >= DEPTH_MAX;
+    let mut inside = |key: String, inner: &Value| {
+        place.push(key);
+        collect_problems(inner, place, found);
+        place.pop();
+    };
+    match value {
+        Value::Array(items) if !is_too_deep => {
+            let items = items.iter().enumerate();
+            items.for_each(|(index, item)| inside(index.to_string(), item));
+        }
+        Value::Object(members) if !is_too_deep => {
+            members.iter().for_each(|(key, member)| inside(key.clone(), member));
+        }
+        leaf => {
+            let problem = compile(leaf, place.len()).err();
+            found.extend(problem.map(|problem| (place.clone(), problem)));
+        }
+    }
 }
 
 impl Part {
@@ -121,5 +155,5 @@ impl Part {
 /// Converts a refusal that concerns no expression.
 fn whole(refusal: Refusal) -> ExpressionError {
     let Refusal { place, message, is_undefined, .. } = refusal;
-    ExpressionError { place, message, is_undefined, is_too_costly: false, stated: None }
+    ExpressionError { place, message, is_undefined, ..ExpressionError::default() }
 }

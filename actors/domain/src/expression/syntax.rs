@@ -9,10 +9,11 @@ use minijinja::machinery::{Span, ast, parse, parse_expr};
 use minijinja::value::ValueKind;
 
 pub use self::compared::Compared;
-pub use self::reading::{Part, Path, PathKey, Reading, Used, UsedKind};
+pub use self::reading::{Guard, Part, Path, PathKey, Reading, Used, UsedKind};
 
 use self::compared::How;
-use super::operators::Operation;
+use super::members::of_chain;
+use super::operators::{Operation, Rewriting};
 use super::{Expression, FILTERS, TESTS, Template};
 
 /// Filters whose value may be undefined, and tests of that.
@@ -30,7 +31,7 @@ impl Expression {
         let source = self.source();
         let Ok(tree) = parse_expr(source) else { return Reading::default() };
         let mut walk = Walk::new(source);
-        walk.expression(&tree, false);
+        walk.expression(&tree, Guard::None);
         let is_path = path_of(&tree).is_some();
         Reading { is_path, ..walk.done() }
     }
@@ -48,22 +49,22 @@ struct Walk<'s> {
     reading: Reading,
     /// Names that the text has set so far, by enclosing block.
     own: Vec<HashSet<String>>,
-    operations: Vec<Operation>,
+    rewriting: Rewriting,
     has_loops: bool,
 }
 
-/// Returns the operations of an expression to rewrite; empty if it does not parse.
-pub(super) fn operators_of_expression(source: &str) -> Vec<Operation> {
-    let Ok(tree) = parse_expr(source) else { return Vec::new() };
+/// Returns what is to be rewritten in an expression; nothing if it does not parse.
+pub(super) fn rewriting_of_expression(source: &str) -> Rewriting {
+    let Ok(tree) = parse_expr(source) else { return Rewriting::default() };
     let mut walk = Walk::new(source);
-    walk.expression(&tree, false);
-    walk.operations
+    walk.expression(&tree, Guard::None);
+    walk.rewriting
 }
 
-/// Returns the operations of a template to rewrite, and true if it has loops.
-pub(super) fn operators_and_loops(source: &str) -> (Vec<Operation>, bool) {
+/// Returns what is to be rewritten in a template, and true if it has loops.
+pub(super) fn rewriting_and_loops(source: &str) -> (Rewriting, bool) {
     let walk = walked(source);
-    walk.map_or_else(Default::default, |walk| (walk.operations, walk.has_loops))
+    walk.map_or_else(Default::default, |walk| (walk.rewriting, walk.has_loops))
 }
 
 /// Walks a template; `None` if it does not parse.
@@ -80,7 +81,7 @@ impl<'s> Walk<'s> {
             source,
             reading: Reading::default(),
             own: vec![HashSet::new()],
-            operations: Vec::new(),
+            rewriting: Rewriting::default(),
             has_loops: false,
         }
     }
@@ -115,7 +116,7 @@ impl<'s> Walk<'s> {
             }
             ast::Expr::List(items) => items.items.iter().for_each(|item| self.set(item)),
             ast::Expr::Tuple(items) => items.items.iter().for_each(|item| self.set(item)),
-            other => self.expression(other, false),
+            other => self.expression(other, Guard::None),
         }
     }
 
@@ -131,35 +132,35 @@ impl<'s> Walk<'s> {
         }
         match statement {
             ast::Stmt::Template(template) => self.statements(&template.children),
-            ast::Stmt::EmitExpr(emitted) => self.expression(&emitted.expr, false),
+            ast::Stmt::EmitExpr(emitted) => self.expression(&emitted.expr, Guard::None),
             ast::Stmt::ForLoop(repeated) => self.repeated(repeated),
             ast::Stmt::IfCond(choice) => {
-                self.expression(&choice.expr, false);
+                self.expression(&choice.expr, Guard::None);
                 self.statements(&choice.true_body);
                 self.statements(&choice.false_body);
             }
             ast::Stmt::WithBlock(with) => self.inside(|walk| {
                 for (target, value) in &with.assignments {
-                    walk.expression(value, false);
+                    walk.expression(value, Guard::None);
                     walk.set(target);
                 }
                 walk.statements(&with.body);
             }),
             ast::Stmt::Set(set) => {
-                self.expression(&set.expr, false);
+                self.expression(&set.expr, Guard::None);
                 self.set(&set.target);
             }
             ast::Stmt::SetBlock(set) => {
-                set.filter.iter().for_each(|filter| self.expression(filter, false));
+                set.filter.iter().for_each(|filter| self.expression(filter, Guard::None));
                 self.statements(&set.body);
                 self.set(&set.target);
             }
             ast::Stmt::AutoEscape(escape) => {
-                self.expression(&escape.enabled, false);
+                self.expression(&escape.enabled, Guard::None);
                 self.statements(&escape.body);
             }
             ast::Stmt::FilterBlock(block) => {
-                self.expression(&block.filter, false);
+                self.expression(&block.filter, Guard::None);
                 self.statements(&block.body);
             }
             ast::Stmt::Do(done) => self.call(&done.call, done.span()),
@@ -170,10 +171,10 @@ impl<'s> Walk<'s> {
 
     fn repeated(&mut self, repeated: &ast::ForLoop<'_>) {
         self.has_loops = true;
-        self.expression(&repeated.iter, false);
+        self.expression(&repeated.iter, Guard::None);
         self.inside(|walk| {
             walk.set(&repeated.target);
-            repeated.filter_expr.iter().for_each(|filter| walk.expression(filter, false));
+            repeated.filter_expr.iter().for_each(|filter| walk.expression(filter, Guard::None));
             if let Some(names) = walk.own.last_mut() {
                 names.insert("loop".to_owned());
             }
@@ -182,9 +183,9 @@ impl<'s> Walk<'s> {
         self.statements(&repeated.else_body);
     }
 
-    fn expression(&mut self, expression: &ast::Expr<'_>, is_optional: bool) {
+    fn expression(&mut self, expression: &ast::Expr<'_>, guard: Guard) {
         if let Some((root, keys)) = path_of(expression) {
-            self.path(expression, root, keys, is_optional);
+            self.path(expression, root, keys, guard);
             return self.computed_keys(expression);
         }
         match expression {
@@ -196,10 +197,10 @@ impl<'s> Walk<'s> {
                 }
             }
             ast::Expr::Slice(slice) => {
-                self.expression(&slice.expr, false);
+                self.expression(&slice.expr, Guard::None);
                 self.all([&slice.start, &slice.stop, &slice.step].into_iter().flatten());
             }
-            ast::Expr::UnaryOp(operation) => self.expression(&operation.expr, false),
+            ast::Expr::UnaryOp(operation) => self.expression(&operation.expr, Guard::None),
             ast::Expr::BinOp(operation) => {
                 if let Some(how) = How::of_one(&operation.op) {
                     self.compared(&operation.left, &operation.right, how);
@@ -207,11 +208,12 @@ impl<'s> Walk<'s> {
                 if matches!(operation.op, ast::BinOpKind::In) {
                     self.tested_key(&operation.left, &operation.right);
                 }
-                self.operations.extend(Operation::of(self.source, operation, operation.span()));
+                let rewritten = Operation::of(self.source, operation, operation.span());
+                self.rewriting.operations.extend(rewritten);
                 self.all([&operation.left, &operation.right]);
             }
             ast::Expr::Compare(comparison) => {
-                self.expression(&comparison.expr, false);
+                self.expression(&comparison.expr, Guard::None);
                 let mut left = &comparison.expr;
                 for operation in &comparison.ops {
                     if let Some(how) = How::of_several(&operation.op) {
@@ -220,7 +222,7 @@ impl<'s> Walk<'s> {
                     if matches!(operation.op, ast::CompareOpKind::In | ast::CompareOpKind::NotIn) {
                         self.tested_key(left, &operation.expr);
                     }
-                    self.expression(&operation.expr, false);
+                    self.expression(&operation.expr, Guard::None);
                     left = &operation.expr;
                 }
             }
@@ -231,15 +233,16 @@ impl<'s> Walk<'s> {
             ast::Expr::Filter(filter) => self.filter(filter),
             ast::Expr::Test(test) => {
                 // an unknown test may be a misspelt one of these
-                let is_optional = PRESENCE.contains(&test.name) || !TESTS.contains(&test.name);
-                self.expression(&test.expr, is_optional);
+                let is_presence = PRESENCE.contains(&test.name);
+                let guards = is_presence || !TESTS.contains(&test.name);
+                self.guarded(&test.expr, guards.then_some(Guard::Presence), is_presence);
                 self.use_after(UsedKind::Test, test.name, &test.expr);
                 self.arguments(&test.args);
             }
-            ast::Expr::GetAttr(got) => self.expression(&got.expr, is_optional),
+            ast::Expr::GetAttr(got) => self.expression(&got.expr, Guard::None),
             ast::Expr::GetItem(got) => {
-                self.expression(&got.expr, is_optional);
-                self.expression(&got.subscript_expr, false);
+                self.expression(&got.expr, Guard::None);
+                self.expression(&got.subscript_expr, Guard::None);
             }
             ast::Expr::Call(call) => self.call(call, call.span()),
             ast::Expr::List(list) => self.all(&list.items),
@@ -252,19 +255,14 @@ impl<'s> Walk<'s> {
     }
 
     fn all<'e, 'x: 'e>(&mut self, expressions: impl IntoIterator<Item = &'e ast::Expr<'x>>) {
-        expressions.into_iter().for_each(|expression| self.expression(expression, false));
+        expressions.into_iter().for_each(|expression| self.expression(expression, Guard::None));
     }
 
-    fn path(
-        &mut self,
-        expression: &ast::Expr<'_>,
-        root: &str,
-        keys: Vec<PathKey>,
-        is_optional: bool,
-    ) {
+    fn path(&mut self, expression: &ast::Expr<'_>, root: &str, keys: Vec<PathKey>, guard: Guard) {
         if !self.is_own(root) {
             let at = start(expression.span());
-            self.reading.paths.push(Path { root: root.to_owned(), keys, is_optional, at });
+            let is_optional = guard != Guard::None;
+            self.reading.paths.push(Path { root: root.to_owned(), keys, is_optional, guard, at });
         }
     }
 
@@ -273,7 +271,7 @@ impl<'s> Walk<'s> {
         if let ast::Expr::GetItem(got) = expression {
             self.computed_keys(&got.expr);
             if got.subscript_expr.as_const().is_none() {
-                self.expression(&got.subscript_expr, false);
+                self.expression(&got.subscript_expr, Guard::None);
             }
         } else if let ast::Expr::GetAttr(got) = expression {
             self.computed_keys(&got.expr);
@@ -285,14 +283,15 @@ impl<'s> Walk<'s> {
         let key = key.as_const().and_then(|key| key.as_str().map(str::to_owned));
         if let (Some(key), Some((root, mut keys))) = (key, path_of(value)) {
             keys.push(PathKey::Name(key));
-            self.path(value, root, keys, true);
+            self.path(value, root, keys, Guard::Key);
         }
     }
 
     fn filter(&mut self, filter: &ast::Filter<'_>) {
         if let Some(value) = &filter.expr {
-            let is_optional = DEFAULTS.contains(&filter.name) || !FILTERS.contains(&filter.name);
-            self.expression(value, is_optional);
+            let is_default = DEFAULTS.contains(&filter.name);
+            let guards = is_default || !FILTERS.contains(&filter.name);
+            self.guarded(value, guards.then_some(Guard::Default), is_default);
             self.use_after(UsedKind::Filter, filter.name, value);
         } else {
             self.use_name(UsedKind::Filter, filter.name, 0);
@@ -300,6 +299,15 @@ impl<'s> Walk<'s> {
         self.named_by(filter, &NAMING_FILTERS, UsedKind::Filter);
         self.named_by(filter, &NAMING_TESTS, UsedKind::Test);
         self.arguments(&filter.args);
+    }
+
+    /// Walks the value of a filter or a test. `is_lenient`: the engine must not fail on missing
+    /// parts of a chain.
+    fn guarded(&mut self, value: &ast::Expr<'_>, guard: Option<Guard>, is_lenient: bool) {
+        if is_lenient {
+            self.rewriting.members.extend(of_chain(self.source, value));
+        }
+        self.expression(value, guard.unwrap_or(Guard::None));
     }
 
     /// Notes filters and tests that are arguments of a filter.
@@ -324,9 +332,9 @@ impl<'s> Walk<'s> {
                 if !is_own {
                     self.use_after(UsedKind::Method, method.name, &method.expr);
                 }
-                self.expression(&method.expr, false);
+                self.expression(&method.expr, Guard::None);
             }
-            other => self.expression(other, false),
+            other => self.expression(other, Guard::None),
         }
         self.arguments(&call.args);
     }
@@ -337,7 +345,7 @@ impl<'s> Walk<'s> {
                 ast::CallArg::Pos(value)
                 | ast::CallArg::Kwarg(_, value)
                 | ast::CallArg::PosSplat(value)
-                | ast::CallArg::KwargSplat(value) => self.expression(value, false),
+                | ast::CallArg::KwargSplat(value) => self.expression(value, Guard::None),
             }
         }
     }

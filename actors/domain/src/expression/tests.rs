@@ -370,7 +370,10 @@ fn names_are_known_when_compiled() {
 #[test]
 fn syntax_of_other_languages_gets_a_hint() {
     for (source, hint) in [
-        ("{{ a > 1 }}", "write an expression without {{ }}"),
+        ("{{ a > 1 }}", "write `a > 1`"),
+        ("Hello {{ input.name }}", "write `'Hello ' ~ input.name`"),
+        ("{{ a or b }}, it's {{- a | f }}!", "write `(a or b) ~ \", it's \" ~ (a | f) ~ '!'`"),
+        ("{{ a }} and {% if a %}", "write an expression without {{ }}: `'Hello ' ~ input.name`"),
         ("a && b", "`&&` is written `and`"),
         ("a || b", "`||` is written `or`"),
         ("!a", "`!a` is written `not a`"),

@@ -1,7 +1,7 @@
 //! Names of the engine's filters, tests and functions.
 
 /// Names of filters.
-pub const FILTERS: [&str; 45] = [
+pub const FILTERS: [&str; 47] = [
     "abs",
     "attr",
     "bool",
@@ -12,10 +12,12 @@ pub const FILTERS: [&str; 45] = [
     "default",
     "dictsort",
     "e",
+    "epoch_ms",
     "escape",
     "first",
     "float",
     "format",
+    "fromjson",
     "groupby",
     "indent",
     "int",
@@ -96,7 +98,7 @@ pub const TESTS: [&str; 42] = [
 ];
 
 /// Names of functions.
-pub const FUNCTIONS: [&str; 2] = ["dict", "range"];
+pub const FUNCTIONS: [&str; 3] = ["dict", "fail", "range"];
 
 #[cfg(test)]
 mod tests {

@@ -200,7 +200,7 @@ impl Machine {
                 Ok(Fact::StepSlept { path, attempt: 1, until })
             }
             Work::When { when, .. } => {
-                let holds = self.holds(when, site)?;
+                let holds = self.holds("when: ", when, site)?;
                 if holds { Ok(started(path, 1, None)) } else { Ok(Fact::StepSkipped { path }) }
             }
             Work::Choice { cases, branches } => {
@@ -225,10 +225,11 @@ impl Machine {
         }
     }
 
-    fn holds(&self, when: &Expression, site: &Site<'_>) -> Result<bool, AttemptFailure> {
+    /// Evaluates a condition; `of` is the prefix that names it in a failure.
+    fn holds(&self, of: &str, when: &Expression, site: &Site<'_>) -> Result<bool, AttemptFailure> {
         let named = Named::by(|name| when.uses(name));
         let scope = self.scope_at(site, named);
-        when.holds(&scope).map_err(|error| AttemptFailure::not_evaluated("when: ", &error))
+        when.holds(&scope).map_err(|error| AttemptFailure::not_evaluated(of, &error))
     }
 
     /// Returns the index of the first case that is true, otherwise that of the default block, which
@@ -240,8 +241,7 @@ impl Machine {
         site: &Site<'_>,
     ) -> Result<Option<usize>, AttemptFailure> {
         for (index, when) in cases.iter().enumerate() {
-            let holds = self.holds(when, site);
-            if holds.map_err(|failure| failure.inside(&format!("case {}", index + 1)))? {
+            if self.holds(&format!("case {}: when: ", index + 1), when, site)? {
                 return Ok(Some(index));
             }
         }

@@ -115,12 +115,12 @@ fn callee(
         Call::Function(function) => Ok(Callee::Function(function_call(function, node, given()))),
         Call::Http(call) => {
             let scope = scope(Named::among(call.names()));
-            let request = call.request(&scope, data).map_err(AttemptFailure::expression)?;
+            let request = call.request(&scope, data)?;
             Ok(Callee::Http(Box::new(request)))
         }
         Call::Command(call) => {
             let scope = scope(Named::among(call.names()));
-            let run = call.run(&scope, data).map_err(AttemptFailure::expression)?;
+            let run = call.run(&scope, data)?;
             Ok(Callee::Command(Box::new(run)))
         }
         Call::Tool { tool, args } => {

@@ -88,9 +88,7 @@ impl Machine {
             }
             Ok(false) => self.failed_finally(site, failure),
             Err((key, second)) => {
-                let message = format!("{failure}; retry.{key}: {second}");
-                let failure = AttemptFailure { message, ..failure.clone() };
-                self.failed_finally(site, &failure)
+                self.failed_finally(site, &failure.and_then(&format!("retry.{key}"), &second))
             }
         }
     }
@@ -137,19 +135,17 @@ impl Machine {
                 let scope = self.scope_at(site, named);
                 let scope = scope.with("error", error_in_scope(site, failure));
                 let made = in_new_budget(moment, || value.evaluate(&scope));
-                let made = made.map_err(|error| error.to_string());
-                let made =
-                    made.and_then(|output| self.check_made(&output, moment).map(|()| output));
+                let made = made.map_err(|error| failure.and_then("on_error", &error));
+                let made = made.and_then(|output| match self.check_made(&output, moment) {
+                    Ok(()) => Ok(Arc::new(output)),
+                    Err(too_deep) => {
+                        let message = format!("{failure}; on_error: {too_deep}");
+                        Err(AttemptFailure { message, ..failure.clone() })
+                    }
+                });
                 match made {
-                    Ok(output) => {
-                        let output = Arc::new(output);
-                        step_failed(site, failure, AfterFailure::Continue { output })
-                    }
-                    Err(second) => {
-                        let message = format!("{failure}; on_error: {second}");
-                        let both = AttemptFailure { message, ..failure.clone() };
-                        step_failed(site, &both, AfterFailure::Fail)
-                    }
+                    Ok(output) => step_failed(site, failure, AfterFailure::Continue { output }),
+                    Err(both) => step_failed(site, &both, AfterFailure::Fail),
                 }
             }
         }

@@ -28,19 +28,22 @@ impl Machine {
             return self.failed_finally(site, &failure);
         };
         let scope = self.scope_at(site, Named::by(|name| answer.uses(name)));
-        let data = answer.evaluate(&scope).map_err(|error| error.to_string());
-        let made = data.and_then(|data| self.check_made(&data, moment).map(|()| data));
-        let checked = made.and_then(|data| match &step.resume_schema {
-            Some(schema) => schema.check(&data).map(|()| data).map_err(|bad| bad.to_string()),
-            None => Ok(data),
+        let passed = AttemptFailure::new(ErrorKind::Deadline, "deadline passed");
+        let data = answer.evaluate(&scope).map_err(|error| passed.and_then("on_timeout", &error));
+        let checked = data.and_then(|data| {
+            let made = self.check_made(&data, moment);
+            let valid = made.and_then(|()| match &step.resume_schema {
+                Some(schema) => schema.check(&data).map_err(|bad| bad.to_string()),
+                None => Ok(()),
+            });
+            valid.map(|()| data).map_err(|problem| {
+                let message = format!("{passed}; on_timeout: {problem}");
+                AttemptFailure { message, ..passed.clone() }
+            })
         });
         match checked {
             Ok(data) => Self::resumed(site.path(), node, Arc::new(data), ResumedBy::Deadline),
-            Err(error) => {
-                let error = format!("deadline passed; on_timeout: {error}");
-                let failure = AttemptFailure::new(ErrorKind::Deadline, error);
-                self.failed_finally(site, &failure)
-            }
+            Err(failure) => self.failed_finally(site, &failure),
         }
     }
 }

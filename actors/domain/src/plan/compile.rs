@@ -71,9 +71,14 @@ struct Compiler {
 
 impl Compiler {
     fn problem(&mut self, key: &str, message: &str) {
+        let place = self.place_of(key);
+        self.problems.push(Problem { place, message: message.to_owned() });
+    }
+
+    fn place_of(&self, key: &str) -> Vec<String> {
         let mut place = self.place.clone();
         place.extend(key.split('.').filter(|part| !part.is_empty()).map(str::to_owned));
-        self.problems.push(Problem { place, message: message.to_owned() });
+        place
     }
 
     fn expression_problem(&mut self, key: &str, error: &ExpressionError, source: &str) {
@@ -133,8 +138,12 @@ impl Compiler {
         self.hyphen_hints(key, &source.0);
         match CompiledProjection::compile(source) {
             Ok(projection) => Some(projection),
-            Err(error) => {
-                self.problem(key, &error.to_string());
+            Err(_) => {
+                for (inside, error) in CompiledProjection::problems(source) {
+                    let mut place = self.place_of(key);
+                    place.extend(inside);
+                    self.problems.push(Problem { place, message: error.to_string() });
+                }
                 None
             }
         }

@@ -23,7 +23,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use crate::definition::{Block, Body, StepDefinition, StepKind, WorkflowDefinition};
-use crate::expression::{PathKey, Reading, SCOPE_NAMES};
+use crate::expression::{Guard, PathKey, Reading, SCOPE_NAMES};
 use crate::failure::ErrorKind;
 
 pub use self::constant_inputs::{Callee, ConstantInput, constant_inputs};
@@ -262,8 +262,9 @@ impl<'d> Search<'d> {
     ) -> Vec<Remark> {
         let mut found = Vec::new();
         for id in reading.steps().into_iter().filter(|id| !self.ambiguous.contains(id)) {
-            let is_optional =
-                reading.paths.iter().all(|path| path.step() != Some(id) || path.is_optional);
+            let mut of_step = reading.paths.iter().filter(|path| path.step() == Some(id));
+            let is_tested = of_step.clone().any(|path| path.guard == Guard::Presence);
+            let is_optional = is_tested || of_step.all(|path| path.is_optional);
             match self.known_steps.get(id) {
                 Some((read, way)) if here.visible.contains(id) => {
                     let reason = unsure(read, way, here).filter(|_| !is_optional);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::FutureExt as _;
 use greenroom_actors::agent::tool::{ToolContext, ToolError, ToolFunction};
 use greenroom_actors::domain::call::CommandCall;
-use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
+use greenroom_actors::domain::failure::AttemptFailure;
 use serde_json::Value;
 
 use super::Commands;
@@ -38,7 +38,6 @@ impl CommandTool {
     async fn call(&self, arguments: Value, context: &ToolContext) -> Result<Value, AttemptFailure> {
         let arguments = Arc::new(arguments);
         let run = self.call.run(&scope_of(&arguments, context), &arguments);
-        let run = run.map_err(|why| AttemptFailure::new(ErrorKind::Expression, why))?;
-        self.commands.run(run, &origin_of(&self.name, context)).await
+        self.commands.run(run?, &origin_of(&self.name, context)).await
     }
 }

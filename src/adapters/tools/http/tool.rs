@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::FutureExt as _;
 use greenroom_actors::agent::tool::{ToolContext, ToolError, ToolFunction};
 use greenroom_actors::domain::call::HttpCall;
-use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
+use greenroom_actors::domain::failure::AttemptFailure;
 use serde_json::Value;
 
 use super::HttpCalls;
@@ -42,7 +42,6 @@ impl HttpTool {
     ) -> Result<Value, AttemptFailure> {
         let arguments = Arc::new(arguments);
         let request = self.call.request(&scope_of(&arguments, context), &arguments);
-        let request = request.map_err(|why| AttemptFailure::new(ErrorKind::Expression, why))?;
-        self.calls.call(request, &origin_of(&self.name, context)).await
+        self.calls.call(request?, &origin_of(&self.name, context)).await
     }
 }

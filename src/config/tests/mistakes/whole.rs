@@ -61,7 +61,7 @@ fn invalid_workflows() {
         ),
         (
             "[workflows.w]\nsteps = { id = \"a\", map = 1 }\n",
-            &["2:9: steps: must be an array, not a table"],
+            &["2:9: steps: must be an array, not a table: write [[workflows.w.steps]]"],
         ),
         ("[workflows.w]\nsteps = [1]\n", &["2:10: steps[0]: must be a table, not an integer"]),
         ("workflows = []\n", &["1:13: workflows: must be a table, not an array"]),

@@ -48,8 +48,8 @@ fn operators_that_may_grow_a_value_are_rewritten() {
         assert_eq!(of_expression(source).as_deref(), written, "{source}");
     }
     let template = "a * b {# c * d #}{% for x in y * 2 %}{{- x * x -}}{% endfor %}\r\n";
-    let (operators, has_loops) = syntax::operators_and_loops(template);
-    let written = rewritten(template, operators).unwrap();
+    let (rewriting, has_loops) = syntax::rewriting_and_loops(template);
+    let written = rewritten(template, rewriting).unwrap();
     let expected = "a * b {# c * d #}{% for x in (y )|engine.times( 2) %}\
                     {{- (x )|engine.times( x) -}}{% endfor %}\r\n";
     assert!(has_loops);

@@ -4,7 +4,7 @@ use minijinja::machinery::ast;
 use minijinja::value::ValueKind;
 use serde_json::Value;
 
-use super::{Path, Walk, path_of, start};
+use super::{Guard, Path, Walk, path_of, start};
 
 /// A comparison of a value with a constant, by equality or membership.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +53,8 @@ impl Walk<'_> {
             return;
         };
         let at = start(value.span());
-        let path = Path { root: root.to_owned(), keys, is_optional: false, at };
+        let (root, guard) = (root.to_owned(), Guard::None);
+        let path = Path { root, keys, is_optional: false, guard, at };
         let constants = constants.iter().filter_map(|it| serde_json::to_value(it).ok());
         let compared = constants.map(|constant| Compared { path: path.clone(), constant });
         self.reading.compared.extend(compared);

@@ -26,10 +26,24 @@ pub struct Reading {
 pub struct Path {
     pub root: String,
     pub keys: Vec<PathKey>,
-    /// True if the text handles its absence.
+    /// True if the text handles its absence, here or elsewhere.
     pub is_optional: bool,
+    /// Handling of its absence at this place.
+    pub guard: Guard,
     /// Byte offset.
     pub at: usize,
+}
+
+/// Handling of the absence of a path, directly after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    None,
+    /// A `default`, which gives a value in its place.
+    Default,
+    /// A test of presence: `is defined`.
+    Presence,
+    /// `'key' in value`, which tests the last key alone.
+    Key,
 }
 
 /// A step of a path.
@@ -83,6 +97,21 @@ impl Path {
         match self.keys.first() {
             Some(PathKey::Name(id)) if self.root == "steps" => Some(id),
             Some(PathKey::Name(_) | PathKey::Computed) | None => None,
+        }
+    }
+
+    /// Returns true if its guard handles the absence of `keys` in `path`, of which they are the
+    /// first ones.
+    pub fn guards(&self, path: &Self, keys: &[PathKey]) -> bool {
+        if self.root != path.root || !self.keys.starts_with(keys) {
+            return false;
+        }
+        match self.guard {
+            Guard::None => false,
+            Guard::Key => self.keys.len() == keys.len(),
+            // a value that has been found was a member of all before it
+            Guard::Presence => true,
+            Guard::Default => self.keys.len() == keys.len() || path.keys.starts_with(&self.keys),
         }
     }
 

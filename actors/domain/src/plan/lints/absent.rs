@@ -20,9 +20,9 @@ impl Allowed<'_> {
     /// Returns true if the text handles an absent value at the first `count` keys of a path.
     fn covers(&self, path: &Path, count: usize) -> bool {
         let keys = &path.keys[..count.min(path.keys.len())];
-        let is_asked = |it: &Path| it.is_optional && it.root == path.root && it.keys == keys;
         let is_around = |it: &Path| it.root == path.root && it.keys.starts_with(keys);
-        self.reading.paths.iter().any(is_asked) || self.around.iter().any(is_around)
+        self.reading.paths.iter().any(|it| it.guards(path, keys))
+            || self.around.iter().any(is_around)
     }
 
     /// Returns true if the text tests a name itself, as in `if user`, or a condition around the

@@ -1,9 +1,13 @@
-//! Lints of schemas: formats that are not checked, required keys that are not allowed.
+//! Lints of schemas: formats and keywords that are not checked, required keys that are not allowed
+//! or probably misspelt.
 
 use serde_json::Value;
 
 use crate::definition::{StepDefinition, StepKind, WorkflowDefinition};
-use crate::schema::{ForbiddenKey, UnknownFormat, forbidden_keys, unknown_formats};
+use crate::schema::{
+    ForbiddenKey, MisspeltKey, UnknownFormat, UnknownKeyword, forbidden_keys, misspelt_keys,
+    unknown_formats, unknown_keywords,
+};
 
 use super::remarks::Remark;
 use super::{Finding, place_of};
@@ -57,5 +61,23 @@ pub fn format_remarks(schema: &Value) -> Vec<(Vec<String>, Remark)> {
         let message = format!("no value is valid: key `{name}` is required but not allowed");
         (place, Remark::warning(message).meant(&name, known.iter().map(String::as_str)))
     };
-    formats.chain(forbidden_keys(schema).into_iter().map(forbidden)).collect()
+    let misspelt = |MisspeltKey { place, name, similar }: MisspeltKey| {
+        let message = format!("key `{name}` is required but not among the properties");
+        (place, Remark::warning(message).meant(&name, [similar.as_str()]))
+    };
+    formats
+        .chain(forbidden_keys(schema).into_iter().map(forbidden))
+        .chain(unknown_keywords(schema).into_iter().map(of_keyword))
+        .chain(misspelt_keys(schema).into_iter().map(misspelt))
+        .collect()
+}
+
+fn of_keyword(keyword: UnknownKeyword) -> (Vec<String>, Remark) {
+    let UnknownKeyword { place, name, is_like_property } = keyword;
+    let instead = match is_like_property {
+        true => format!("; a property is written `properties = {{ {name} = {{ … }} }}`"),
+        false => String::new(),
+    };
+    let message = format!("unknown keyword `{name}`: it checks nothing{instead}");
+    (place, Remark::warning(message).meant(&name, UnknownKeyword::known()))
 }

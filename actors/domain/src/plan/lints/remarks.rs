@@ -146,6 +146,9 @@ fn of_words(reading: &Reading) -> Vec<Remark> {
         if known.contains(&name) {
             return None;
         }
+        if let Some(instead) = instead_of(used.kind, name) {
+            return Some(Remark::error(format!("there is no {what} `{name}`; {instead}")));
+        }
         let message = match FILTERS.contains(&name) {
             true => format!("there is no {what} `{name}`; a filter is written `value | {name}`"),
             false if what == "function" => no_function(name),
@@ -154,6 +157,28 @@ fn of_words(reading: &Reading) -> Vec<Remark> {
         Some(Remark::error(message).meant(name, known.iter().copied()))
     });
     missing.collect()
+}
+
+/// Returns what replaces a word of other languages.
+fn instead_of(kind: UsedKind, name: &str) -> Option<&'static str> {
+    let is_test = kind == UsedKind::Test;
+    Some(match name {
+        "null" | "nil" | "None" if is_test => "write `is none`",
+        "empty" if is_test => "write `not value`",
+        "array" | "list" if is_test => "write `is sequence`",
+        "object" | "dict" if is_test => "write `is mapping`",
+        _ if is_test => return None,
+        "len" | "size" => "write `value | length`",
+        "str" => "write `value | string`",
+        "json" | "to_json" | "dumps" | "stringify" => "write `value | tojson`",
+        "from_json" | "parse_json" | "json_parse" | "loads" => "write `text | fromjson`",
+        "timestamp" | "to_timestamp" | "to_epoch" => "write `time | epoch_ms`",
+        "now" | "utcnow" | "today" => {
+            "an evaluation gives the same value each time; `execution.startedAt` is a time"
+        }
+        "raise" | "throw" | "error" | "abort" => "write `fail('why')`",
+        _ => return None,
+    })
 }
 
 fn of_method(name: &str) -> Remark {

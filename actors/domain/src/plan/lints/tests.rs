@@ -327,6 +327,13 @@ fn keys_that_a_schema_does_not_have_are_reported() {
 }
 
 #[test]
+fn words_of_this_language_are_known() {
+    let words =
+        "{'j': data | fromjson, 't': execution.startedAt | epoch_ms} if data else fail('x')";
+    assert_eq!(found(&definition(&[map("a", words)])), Vec::<String>::new());
+}
+
+#[test]
 fn unknown_filters_tests_and_functions_are_reported() {
     let agent = |prompt: &str| step("a", json!({ "agent": { "agent": "x", "prompt": prompt } }));
     for (step, expected) in [
@@ -350,6 +357,16 @@ fn unknown_filters_tests_and_functions_are_reported() {
         (agent("{{ data | total }}"), "there is no filter `total`"),
         (agent("{% filter uper %}x{% endfilter %}"), "there is no filter `uper`"),
         (map("a", "null"), "`null` is written `none`"),
+        (map("a", "len(data)"), "there is no function `len`; write `value | length`"),
+        (map("a", "data is null"), "there is no test `null`; write `is none`"),
+        (map("a", "data is not null"), "there is no test `null`; write `is none`"),
+        (map("a", "data | parse_json"), "there is no filter `parse_json`; write `text | fromjson`"),
+        (map("a", "raise('x')"), "there is no function `raise`; write `fail('why')`"),
+        (
+            map("a", "now()"),
+            "there is no function `now`; an evaluation gives the same value each time; \
+             `execution.startedAt` is a time",
+        ),
     ] {
         let said: Vec<_> = found(&definition(&[step])).into_iter().collect();
         let key = if said[0].contains("prompt") { "prompt" } else { "map" };
@@ -398,6 +415,21 @@ fn unknown_formats_and_impossible_keys_are_reported() {
     let unknown =
         "input_schema.properties.at.format: warning: unknown format `datetime`: it is not checked";
     assert_eq!(found(&definition), [unknown, forbidden]);
+}
+
+#[test]
+fn schemas_that_check_nothing_are_reported() {
+    let mut definition = definition(&[map("a", "1")]);
+    definition.input_schema = Some(json!({ "minimun": 1 }));
+    definition.steps[0].output_schema =
+        Some(json!({ "required": ["ordr"], "properties": { "order": {} } }));
+    definition.resume_schema = Some(json!({ "approved": "boolean" }));
+    let minimum = "input_schema.minimun: warning: unknown keyword `minimun`: it checks nothing";
+    let property = "resume_schema.approved: warning: unknown keyword `approved`: it checks nothing; a \
+                    property is written `properties = { approved = { … } }`";
+    let key = "steps.a.output_schema.required.0: warning: key `ordr` is required but not among the \
+               properties";
+    assert_eq!(found(&definition), [minimum, property, key]);
 }
 
 #[test]
