@@ -121,7 +121,7 @@ fn a_page_of_another_host_is_shown_with_both() {
     let schema = ask.schema.unwrap();
     assert!(schema["description"].as_str().unwrap().contains(&long));
     assert_eq!(schema[OPEN_PAGE]["url"], *long);
-    // a program has no host of its own
+    // a program has no host
     let ask = shown(&super::super::settings::tests::server("own"), "https://a.example/");
     assert_eq!(ask.schema.unwrap()[OPEN_PAGE], json!({ "url": "https://a.example/" }));
 }
