@@ -9,6 +9,11 @@ use futures_util::future::BoxFuture;
 use greenroom_actors::domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+/// Annotation of the schema of an answer: a page that a server wants opened before, as an object with
+/// its address (`url`) and, if that is of another host than the server, the host of the server
+/// (`serverHost`).
+pub const OPEN_PAGE: &str = "openPage";
+
 /// State of the connection to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerState {

@@ -1,10 +1,10 @@
-import { useEffect, useLayoutEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { boot } from "./lib/boot.ts";
 import { useKeys } from "./lib/hooks.ts";
 import { go, parts, to } from "./lib/router.ts";
 import { absoluteTimes, actingAs, theme, type Theme } from "./lib/settings.ts";
 import { inbox } from "./inbox/store.ts";
-import { token } from "./api/auth.ts";
+import { forgetToken, token } from "./api/auth.ts";
 import { Empty } from "./parts/Empty.tsx";
 import { Help, helpOpen } from "./parts/Help.tsx";
 import { Icon } from "./parts/icons.tsx";
@@ -118,7 +118,7 @@ function Settings() {
         </label>
         {boot.auth ? (
           token.value && (
-            <button type="button" class="button" onClick={() => (token.value = "")}>
+            <button type="button" class="button" onClick={forgetToken}>
               Forget the token
             </button>
           )
@@ -144,6 +144,7 @@ function Settings() {
 
 function Page() {
   const path = parts.value;
+  useFocus(path.join("/"));
   const page = pages.find((each) => each.part === (path[0] ?? "") && each.lengths.includes(path.length));
   if (!page) {
     return (
@@ -155,6 +156,15 @@ function Page() {
     );
   }
   return <page.view key={keyOf(path)} path={path} />;
+}
+
+/** What had the focus may be gone with its view: then the next one has it, and readers of the screen begin there. */
+function useFocus(path: string): void {
+  const shown = useRef(path);
+  useEffect(() => {
+    if (shown.current !== path && document.activeElement === document.body) document.getElementById("main")?.focus({ preventScroll: true });
+    shown.current = path;
+  }, [path]);
 }
 
 function useShortcuts(): void {

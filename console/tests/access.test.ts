@@ -31,6 +31,11 @@ test("a console for readers says why it offers no actions", async () => {
     await shoot(page, "reader-light");
     await page.goto(`${server.console}/console/workflows/reminder`);
     assert.ok(await page.getByRole("button", { name: "Start" }).isDisabled());
+    let sent = 0;
+    page.on("request", (request) => (sent += request.method() === "POST" ? 1 : 0));
+    await page.getByLabel("text").first().fill("tea");
+    await page.keyboard.press("Control+Enter");
+    assert.equal(sent, 0, "the keys do no more than the button");
     await page.context().close();
     clean(faults);
   } finally {
@@ -71,6 +76,29 @@ test("a token is asked for, refused, taken, and may allow less", async () => {
     await page.getByText("Sleeps at").waitFor();
     const kept = await page.evaluate(() => JSON.stringify(localStorage).includes("eyJ"));
     assert.equal(kept, false);
+    await page.context().close();
+    clean(faults);
+  } finally {
+    await server.end();
+  }
+});
+
+test("who may not see the inbox is told so, and another token sees it", async () => {
+  const config = '[auth]\ndefault = "private"\nrules = [{ route = "GET /inbox", roles = ["admin"] }, { route = "GET /inbox/stream", roles = ["admin"] }]\n\n[auth.jwt]\n';
+  const server = await Greenroom.start(everything, { config, environment: { JWT_SECRET: secret } });
+  try {
+    const { page, faults } = await open(browser, undefined, (text) => text.includes("401") || text.includes("403"));
+    await page.goto(`${server.console}/console/inbox`);
+    await page.getByLabel("Token", { exact: true }).fill(tokenOf("lea", ["support"]));
+    await page.getByRole("button", { name: /^(Go on|Continue)$/ }).click();
+    await page.locator(".asks .problem", { hasText: "admin" }).waitFor();
+    assert.equal(await page.getByText("Reading the inbox").count(), 0);
+    await page.getByLabel("Settings").click();
+    await Promise.all([page.waitForEvent("load"), page.getByRole("button", { name: "Forget the token" }).click()]);
+    await page.getByLabel("Token", { exact: true }).fill(tokenOf("ada", ["admin"]));
+    await page.getByRole("button", { name: /^(Go on|Continue)$/ }).click();
+    await page.getByText("Nothing waits for a person").waitFor();
+    await page.locator(".link.live").waitFor();
     await page.context().close();
     clean(faults);
   } finally {

@@ -82,6 +82,61 @@ test("a search goes on by itself over pages in which nothing fits", async () => 
   clean(faults);
 });
 
+test("what no longer fits says so, also behind the first page", async () => {
+  const { executions } = await server.call<{ executions: Record<string, unknown>[] }>("GET", "/workflows/executions");
+  const { page, faults } = await open(browser);
+  const ended = ["run-1", "run-290"];
+  let haveEnded = false;
+  await page.route(/\/workflows\/executions\?/, (route) => {
+    const query = new URL(route.request().url()).searchParams;
+    const [from, limit] = [Number(query.get("cursor") ?? 0), Number(query.get("limit") ?? 20)];
+    const rows = Array.from({ length: Math.min(limit, 300 - from) }, (_, index) => {
+      const startAt = new Date(Date.parse("2026-11-20T00:00:00Z") - (from + index) * 1000).toISOString();
+      return { ...executions[0], executionId: `run-${from + index}`, status: "running", startAt, endAt: null };
+    });
+    const open = rows.filter(({ executionId }) => !haveEnded || !ended.includes(executionId));
+    return route.fulfill({ json: { success: true, data: { executions: open, nextCursor: from + limit < 300 ? String(from + limit) : null } } });
+  });
+  await page.goto(`${server.console}/console/executions?status=running`);
+  const row = (id: string): Locator => page.locator("[data-row]").filter({ has: page.getByRole("link", { name: id, exact: true }) });
+  await row("run-1").getByText("running").waitFor();
+  haveEnded = true;
+  await row("run-1").getByText("left the list").waitFor();
+  await row("run-2").getByText("running").waitFor();
+  haveEnded = false;
+  await page.waitForFunction(() => {
+    scrollTo(0, document.documentElement.scrollHeight);
+    return document.querySelector('[role=table] a[href$="run-290"]') !== null;
+  });
+  haveEnded = true;
+  await row("run-290").getByText("left the list").waitFor();
+  clean(faults);
+});
+
+test("executions are found by the door through which they were started", async () => {
+  const { page, faults } = await open(browser);
+  const asked = new Set<string | null>();
+  await page.route(/\/workflows\/executions\?.*via=/, (route) => {
+    asked.add(new URL(route.request().url()).searchParams.get("via"));
+    return route.fulfill({ json: { success: true, data: { executions: [], nextCursor: null } } });
+  });
+  await page.goto(`${server.console}/console/executions`);
+  await page.getByRole("search").getByText("More", { exact: true }).click();
+  await page.getByLabel("Started through").fill("mcp:desk");
+  await page.waitForURL(/via=mcp%3Adesk/);
+  await page.getByText("No execution fits").waitFor();
+  assert.deepEqual([...asked], ["mcp:desk"]);
+  faults.push(...(await examine(page)));
+
+  await page.route(/\/executions\/failed-1\/state/, async (route) => {
+    const { data } = (await (await route.fetch()).json()) as { data: object };
+    return route.fulfill({ json: { success: true, data: { ...data, via: "openai" } } });
+  });
+  await page.goto(`${server.console}/console/executions/flaky/failed-1`);
+  assert.match((await page.getByRole("link", { name: "openai" }).getAttribute("href")) ?? "", /executions\?via=openai$/);
+  clean(faults);
+});
+
 test("on a phone filters are behind a button that counts them", async () => {
   const { page, faults } = await open(browser, modes[2]);
   await page.goto(`${server.console}/console/executions?status=error&workflow=flaky`);
@@ -92,6 +147,8 @@ test("on a phone filters are behind a button that counts them", async () => {
   await button.click();
   await form.waitFor();
   faults.push(...(await examine(page)));
+  // there is a link to what a row stands for
+  await page.locator("[data-row]").first().getByRole("link", { name: "failed-1" }).waitFor();
   await page.locator("label", { hasText: /^Status/ }).locator("select").selectOption("");
   await page.getByRole("button", { name: "Filters (1)" }).waitFor();
   // times and values of events are in two lines of a row

@@ -43,6 +43,37 @@ test("questions with the same words differ by execution and user", async () => {
   clean(faults);
 });
 
+test("j goes to a question, and Enter to its answer", async () => {
+  const { page, faults } = await open(browser);
+  await page.goto(`${server.console}/console/inbox`);
+  await page.locator(".ask").first().waitFor();
+  await page.keyboard.press("j");
+  await page.locator(".ask[aria-current]").waitFor();
+  await page.locator(".answer").waitFor();
+  await page.keyboard.press("Enter");
+  await page.locator(".answer input:focus").waitFor();
+  clean(faults);
+});
+
+test("of many questions the first are drawn, and more on demand", async () => {
+  const { page, faults } = await open(browser);
+  const { asks: [first] } = await server.call<{ asks: object[] }>("GET", "/inbox");
+  await page.route(/\/inbox\?/, (route) => {
+    const from = Number(new URL(route.request().url()).searchParams.get("cursor") ?? 0);
+    const page = Array.from({ length: Math.min(200, 450 - from) }, (_, index) => ({ ...first, askId: `ask-${from + index}` }));
+    return route.fulfill({ json: { success: true, data: { asks: page, nextCursor: from + 200 < 450 ? String(from + 200) : null, incomplete: false } } });
+  });
+  await page.goto(`${server.console}/console/inbox`);
+  await page.getByText("450 questions. Choose one").waitFor();
+  const drawn = (): Promise<number> => page.locator(".ask").count();
+  assert.equal(await drawn(), 100);
+  faults.push(...(await examine(page)));
+  await page.getByRole("button", { name: "350 more questions" }).click();
+  await page.getByRole("button", { name: "150 more questions" }).waitFor();
+  assert.equal(await drawn(), 300);
+  clean(faults);
+});
+
 test("who started it is told that another person answers, and others can", async () => {
   const { page, faults } = await open(browser);
   await page.addInitScript(() => localStorage.setItem("greenroom.actingAs", JSON.stringify("ada")));

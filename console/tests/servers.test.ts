@@ -110,6 +110,24 @@ test("the palette finds a server, which shows its tools, and those that are left
   await end();
 });
 
+test("servers are read again and again, tools when something differs", async () => {
+  const { page, end } = await visit("");
+  const counts = new Map<string, number>();
+  page.on("request", (request) => {
+    const { pathname } = new URL(request.url());
+    counts.set(pathname, (counts.get(pathname) ?? 0) + 1);
+  });
+  for (const path of ["tools", "tools/desk"]) {
+    await page.goto(`${server.console}/console/${path}`);
+    await settle(page);
+    counts.clear();
+    await eventually("two readings", async () => ((counts.get("/tools/mcp") ?? 0) > 1 ? true : undefined));
+    // one more if another minute has begun
+    assert.ok((counts.get("/tools") ?? 0) <= 1, `${counts.get("/tools")} readings of all tools`);
+  }
+  await end();
+});
+
 test("a changed tool is accepted as it was shown, and not as it became", async () => {
   const { page, end } = await visit("tools/desk");
   const { changed } = await renew();

@@ -309,16 +309,34 @@ async function fillForm(page: Page, base: string): Promise<void> {
   await form.getByLabel("Kind", { exact: true }).selectOption("Account");
   await form.getByLabel("iban").fill("IT60");
   await form.getByLabel("Fast").check();
+  await form.getByLabel("hour").fill("10:30");
+  const extras = form.getByRole("group", { name: "extras" });
+  for (const text of ["first", "second"]) {
+    await extras.getByRole("button", { name: "Add" }).click();
+    await extras.getByRole("textbox").last().fill(JSON.stringify(text));
+  }
+  await extras.getByRole("button", { name: "Remove 1 of extras" }).click();
+  assert.equal(await extras.getByRole("textbox").inputValue(), '"second"');
+  // What is no JSON yet is not left out in silence.
   await form.getByLabel("anything").fill("[1, null]");
+  await form.getByLabel("anything").fill("[1, null");
   await form.getByRole("button", { name: "Start" }).click();
   await form.locator(".fault", { hasText: "is missing" }).waitFor();
-  await form.getByLabel("price").fill("30");
+  await form.locator(".fault", { hasText: "is no JSON" }).waitFor();
+  // the first field with a fault
+  await form.locator("input[aria-invalid=true]:focus").waitFor();
+  await form.getByLabel("anything").fill("[1, null]");
+  // letter by letter
+  await form.getByLabel("price").pressSequentially("30.05");
+  assert.equal(await form.getByLabel("price").inputValue(), "30.05");
   await form.getByRole("button", { name: "Start" }).click();
   await page.locator(".heading .status.completed").waitFor();
   const [, , , workflow, id] = new URL(page.url()).pathname.split("/");
   const answer = await page.request.get(`${base}/workflows/${workflow}/executions/${id}/state`);
-  const { data } = (await answer.json()) as { data: { input: unknown } };
-  assert.deepEqual(data.input, {
+  const { data } = (await answer.json()) as { data: { input: { hour: string } } };
+  const { hour, ...input } = data.input;
+  assert.match(hour, /^10:30:00(Z|[+-]\d\d:\d\d)$/);
+  assert.deepEqual(input, {
     name: "Ada",
     amount: 12.5,
     urgent: false,
@@ -326,9 +344,10 @@ async function fillForm(page: Page, base: string): Promise<void> {
     colour: "green",
     day: "2026-02-03",
     address: { city: "Turin" },
-    lines: [{ text: "train", price: 30 }],
+    lines: [{ text: "train", price: 30.05 }],
     payment: { iban: "IT60" },
     speed: "fast",
     anything: [1, null],
+    extras: ["second"],
   });
 }

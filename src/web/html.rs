@@ -25,16 +25,27 @@ pub(crate) fn with_links(text: &str) -> String {
         html.push_str(&escape(before));
         let end = found.find(|c: char| c.is_whitespace() || "<>\"".contains(c));
         let address = without_punctuation(&found[..end.unwrap_or(found.len())]);
-        let shown = escape(address);
         if is_plain(address) {
-            let rel = "target=\"_blank\" rel=\"noreferrer noopener\"";
-            html.push_str(&format!("<a href=\"{shown}\" {rel}>{shown}</a>"));
+            html.push_str(&link(address, address));
         } else {
-            html.push_str(&shown);
+            html.push_str(&escape(address));
         }
         rest = &rest[at + address.len()..];
     }
     html + &escape(rest)
+}
+
+/// Returns a link to a page with a text that names its host; `None` for what is no address of a page, or one
+/// that could be taken for another.
+pub(crate) fn link_to(address: &str, text: impl FnOnce(&str) -> String) -> Option<String> {
+    let is_page = address.starts_with("https://") || address.starts_with("http://");
+    let host = host_of(address).filter(|_| is_page && is_plain(address))?;
+    Some(link(address, &text(host)))
+}
+
+fn link(address: &str, text: &str) -> String {
+    let (address, text) = (escape(address), escape(text));
+    format!("<a href=\"{address}\" target=\"_blank\" rel=\"noreferrer noopener\">{text}</a>")
 }
 
 /// Removes what ends a sentence, and a bracket that was opened before the address.
@@ -55,9 +66,14 @@ fn without_punctuation(mut address: &str) -> &str {
 /// Returns true if an address is what it looks like: whole, of the characters of addresses, with a host,
 /// and without a user before that.
 fn is_plain(address: &str) -> bool {
-    let host = address.split_once("//").map_or("", |(_, behind)| behind);
-    let host = host.split(['/', '?', '#']).next().unwrap_or_default();
-    !host.is_empty() && !host.contains(['@', '\\']) && address.bytes().all(|b| b.is_ascii_graphic())
+    let is_host = |host: &str| !host.is_empty() && !host.contains(['@', '\\']);
+    host_of(address).is_some_and(is_host) && address.bytes().all(|b| b.is_ascii_graphic())
+}
+
+/// Returns the host of an address, with its port.
+fn host_of(address: &str) -> Option<&str> {
+    let (_, behind) = address.split_once("//")?;
+    behind.split(['/', '?', '#']).next()
 }
 
 #[cfg(test)]
@@ -93,6 +109,31 @@ mod tests {
         ];
         for (text, html) in rows {
             assert_eq!(with_links(text), html, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_link_has_the_whole_address_and_says_its_host() {
+        let text = |host: &str| format!("at {host}");
+        let rel = "target=\"_blank\" rel=\"noreferrer noopener\"";
+        for (address, host) in [
+            ("https://a.example/x?b=1.", "a.example"),
+            ("http://127.0.0.1:8080/(a", "127.0.0.1:8080"),
+            ("https://a.example", "a.example"),
+        ] {
+            let expected = format!("<a href=\"{address}\" {rel}>at {host}</a>");
+            assert_eq!(link_to(address, text), Some(expected));
+        }
+        for address in [
+            "javascript://a.example/%0aalert(1)",
+            "https://good.example@evil.example/",
+            "https://",
+            "https://a.example/\u{202e}",
+            "https://a.example/ b",
+            "a.example",
+            "",
+        ] {
+            assert_eq!(link_to(address, text), None, "{address}");
         }
     }
 }

@@ -13,7 +13,9 @@ import { Problem } from "../parts/Problem.tsx";
 import { Loading } from "../parts/Empty.tsx";
 import { type Kind, Status } from "../parts/Status.tsx";
 import { type Draft, Editor } from "../schema/Editor.tsx";
+import { focusFault } from "../schema/focus.ts";
 import { asSchema, initial } from "../schema/schema.ts";
+import { validate } from "../schema/validate.ts";
 import { Chat, newConversation, type Timing } from "./chat.ts";
 import type { Answer, Message, Part, ToolPart } from "./messages.ts";
 
@@ -251,22 +253,28 @@ function QuestionCard({ askId, question, schema, give }: { askId: string; questi
   // The stream does not say whether it may be declined.
   const ask = useResource((signal) => get("/inbox/{askId}", { path: { askId }, signal }), [askId]);
   const [draft, setDraft] = useState<Draft>(() => ({ value: initial(asSchema(schema) ?? {}) ?? {}, broken: null }));
+  const [tried, setTried] = useState(false);
   return (
     <form
       class="card"
+      noValidate
       onSubmit={(event) => {
         event.preventDefault();
-        if (draft.broken === null) give(draft.value);
+        if (page || whyNot() !== "") return;
+        setTried(true);
+        // What the server refuses is asked again, and what was typed is lost.
+        if (draft.broken === null && validate(schema, draft.value).length === 0) give(draft.value);
+        else focusFault(event.currentTarget);
       }}
     >
       <p>
-        <bdi>{question}</bdi>
+        <bdi>{visible(question)}</bdi>
       </p>
       {page ? (
         <PageQuestion page={page} isBusy={false} why={whyNot()} give={give} />
       ) : (
         <>
-          <Editor schema={schema} draft={draft} change={setDraft} showFaults={false} label="Answer" />
+          <Editor schema={schema} draft={draft} change={setDraft} showFaults={tried} label="Answer" />
           <div class="actions">
             <button type="submit" class="button primary" disabled={whyNot() !== ""} title={whyNot()}>
               Answer

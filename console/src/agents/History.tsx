@@ -61,6 +61,12 @@ export function History({ agentId }: { agentId: string }) {
                       <bdi>{entry.userId}</bdi>
                     </>
                   )}
+                  {entry.via && (
+                    <>
+                      {" · through "}
+                      <bdi>{entry.via}</bdi>
+                    </>
+                  )}
                 </p>
                 {entry.error && <pre class="errortext">{entry.error}</pre>}
                 <JsonBox value={entry.input} title="Input" />

@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import { stored } from "../lib/store.ts";
+import { dropStored, stored } from "../lib/store.ts";
 
 /** The token of this tab; it ends with the tab. */
 export const token = stored("token", "", () => sessionStorage);
@@ -23,6 +23,12 @@ export function askForToken(): Promise<boolean> {
     };
   });
   return asking;
+}
+
+/** Lets go of the token, and of all that was read with it. */
+export function forgetToken(): void {
+  dropStored("token", () => sessionStorage);
+  location.reload();
 }
 
 export function authorization(): Record<string, string> {

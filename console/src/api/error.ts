@@ -15,11 +15,17 @@ export class ApiError extends Error {
   }
 }
 
+/** True for an answer that the same request gets again: only another token or another request changes it. */
+export function isRefused(error: ApiError | null | undefined): boolean {
+  return error != null && error.status >= 400 && error.status < 500 && ![408, 425, 429].includes(error.status);
+}
+
 /** What to do about a refusal, where the text does not say it. */
 export function advice(error: ApiError): string {
   if (error.status === 0) return "The server does not answer. Check that it runs, then try again.";
   if (error.status === 401) return "This needs a token. Sign in and try again.";
   if (error.status === 403) return "Your token does not allow this. Ask for a role that does.";
+  if (error.status === 429) return "There are too many requests now. Try again in a moment.";
   if (error.status === 503) return "The server does not accept this now. Try again in a moment.";
   if (error.status >= 500) return "The log of the server has the cause under this request id.";
   return "";

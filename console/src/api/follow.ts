@@ -1,6 +1,7 @@
-import { signal } from "@preact/signals";
+import { effect, signal, untracked } from "@preact/signals";
+import { token } from "./auth.ts";
 import { send } from "./client.ts";
-import { ApiError, refusal } from "./error.ts";
+import { ApiError, isRefused, refusal } from "./error.ts";
 import { type Frame, frames } from "./sse.ts";
 
 /** State of a subscription, as people read it. */
@@ -16,17 +17,23 @@ export const links = signal<ReadonlyMap<object, Link>>(new Map());
 
 const pauses = [1, 2, 4, 8, 15, 30];
 
+/** Servers write a line every few seconds (`streaming.heartbeat`): a stream that is silent for longer than this is dead. */
+const silenceMax = 120_000;
+
 export interface Following {
   /** The last event that was seen: the stream goes on behind it. */
   after?: string;
   onOpen?: () => void;
   /** Returns true for the last frame that there will be. */
   onFrame: (frame: Frame) => boolean | void;
+  /** Called when the server refuses: there is no other try before there is another token. */
+  onRefused?: (error: ApiError) => void;
 }
 
 /**
  * Subscribes to a stream until the returned function is called. A lost connection is made again behind the
- * last event. A hidden page holds no connection.
+ * last event, and one of another token begins anew: another person may see other things. A hidden page holds no
+ * connection.
  */
 export function follow(url: string, following: Following): () => void {
   const key = {};
@@ -34,8 +41,11 @@ export function follow(url: string, following: Following): () => void {
   let failures = 0;
   let since = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let silence: ReturnType<typeof setTimeout> | undefined;
   let running: AbortController | null = null;
   let over = false;
+  let refused = false;
+  let used = token.peek();
 
   const show = (link: Link | null): void => {
     const next = new Map(links.peek());
@@ -54,6 +64,15 @@ export function follow(url: string, following: Following): () => void {
     const controller = new AbortController();
     running = controller;
     if (failures === 0) show({ kind: "connecting" });
+    const heard = (): void => {
+      if (running !== controller) return;
+      clearTimeout(silence);
+      silence = setTimeout(() => {
+        running = null;
+        controller.abort();
+        retry();
+      }, silenceMax);
+    };
     try {
       const headers: Record<string, string> = { accept: "text/event-stream" };
       if (after) headers["last-event-id"] = after;
@@ -64,7 +83,8 @@ export function follow(url: string, following: Following): () => void {
       since = 0;
       show({ kind: "live" });
       following.onOpen?.();
-      for await (const frame of frames(response)) {
+      heard();
+      for await (const frame of frames(response, heard)) {
         if (frame.id) after = frame.id;
         if (following.onFrame(frame)) return finish({ kind: "ended" });
         if (over || controller.signal.aborted) return;
@@ -72,11 +92,16 @@ export function follow(url: string, following: Following): () => void {
       retry();
     } catch (error) {
       if (controller.signal.aborted || over) return;
-      const refused = error instanceof ApiError && error.status >= 400 && error.status < 500;
-      if (refused) finish({ kind: "refused", error: error as ApiError });
-      else retry();
+      if (error instanceof ApiError && isRefused(error)) {
+        refused = true;
+        finish({ kind: "refused", error });
+        following.onRefused?.(error);
+      } else retry();
     } finally {
-      if (running === controller) running = null;
+      if (running === controller) {
+        running = null;
+        clearTimeout(silence);
+      }
       controller.abort();
     }
   };
@@ -88,18 +113,37 @@ export function follow(url: string, following: Following): () => void {
     timer = setTimeout(() => void connect(), pause);
   };
   const onVisibility = (): void => {
-    if (!document.hidden) return void connect();
+    if (document.hidden) leave();
+    else void connect();
+  };
+  const leave = (): void => {
     clearTimeout(timer);
+    clearTimeout(silence);
     running?.abort();
     running = null;
   };
 
+  const onToken = (): void => {
+    if (over && !refused) return;
+    over = false;
+    refused = false;
+    failures = 0;
+    leave();
+    void connect();
+  };
+
   document.addEventListener("visibilitychange", onVisibility);
   void connect();
+  const unwatch = effect(() => {
+    if (token.value === used || token.value === "") return;
+    used = token.value;
+    untracked(onToken);
+  });
   return () => {
+    unwatch();
     over = true;
-    clearTimeout(timer);
-    running?.abort();
+    refused = false;
+    leave();
     document.removeEventListener("visibilitychange", onVisibility);
     show(null);
   };

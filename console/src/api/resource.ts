@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { ApiError } from "./error.ts";
+import { token } from "./auth.ts";
+import { ApiError, isRefused } from "./error.ts";
 
 export interface Resource<T> {
   data: T | undefined;
@@ -12,7 +13,8 @@ export interface Resource<T> {
 
 /**
  * Reads something when `keys` or `version` change. With another version it is the same thing, and what was read
- * stays until it is read again, also after an error. Data of other keys never stays.
+ * stays until it is read again, also after an error. Data of other keys never stays. With another token it is read
+ * again as well.
  */
 export function useResource<T>(read: (signal: AbortSignal) => Promise<T>, keys: readonly unknown[], version: unknown = ""): Resource<T> {
   const [state, setState] = useState<Omit<Resource<T>, "reload">>({ data: undefined, error: undefined, at: 0, loading: true });
@@ -35,7 +37,7 @@ export function useResource<T>(read: (signal: AbortSignal) => Promise<T>, keys: 
       },
     );
     return () => controller.abort();
-  }, [key, round, version]);
+  }, [key, round, version, token.value]);
 
   const reload = useCallback(() => setRound((n) => n + 1), []);
   return isSame ? { ...state, reload } : { data: undefined, error: undefined, at: 0, loading: true, reload };
@@ -44,10 +46,10 @@ export function useResource<T>(read: (signal: AbortSignal) => Promise<T>, keys: 
 /** A resource that is read again with every beat while the page is seen: for what the API has no subscription to. */
 export function useBeating<T>(beat: number, read: (signal: AbortSignal) => Promise<T>): Resource<T> {
   const resource = useResource(read, []);
-  const { at, loading, reload } = resource;
+  const { error, loading, reload } = resource;
   useEffect(() => {
-    // A slow answer is waited for, in place of asked for again.
-    if (at > 0 && !loading && !document.hidden) reload();
+    // A slow answer is waited for, in place of asked for again, and a refusal stays one.
+    if (!loading && !document.hidden && !isRefused(error)) reload();
   }, [beat]);
   return resource;
 }

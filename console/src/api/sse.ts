@@ -56,7 +56,8 @@ export class FrameReader {
   }
 }
 
-export async function* frames(response: Response): AsyncGenerator<Frame> {
+/** The events of an answer. `heard` is called with all that comes, also with lines that are no event. */
+export async function* frames(response: Response, heard: () => void = () => undefined): AsyncGenerator<Frame> {
   if (!response.body) return;
   const reader = new FrameReader();
   const body = response.body.getReader();
@@ -64,6 +65,7 @@ export async function* frames(response: Response): AsyncGenerator<Frame> {
     for (;;) {
       const { done, value } = await body.read();
       if (done) return;
+      heard();
       yield* reader.read(value);
     }
   } finally {

@@ -6,7 +6,7 @@ import type { ExecutionState } from "../api/types.ts";
 import { useTitle } from "../lib/hooks.ts";
 import { nameOf } from "../lib/named.ts";
 import { param, to } from "../lib/router.ts";
-import { plural } from "../lib/text.ts";
+import { number, plural } from "../lib/text.ts";
 import { Empty, Loading } from "../parts/Empty.tsx";
 import { Id } from "../parts/Id.tsx";
 import { JsonBox } from "../parts/Json.tsx";
@@ -15,6 +15,9 @@ import { type Kind, kindOf, Status } from "../parts/Status.tsx";
 import { Duration, Time } from "../parts/Time.tsx";
 import { align, isSame, type Pair } from "./align.ts";
 import "./compare.css";
+
+/** Steps that are listed. */
+const pairsMax = 500;
 
 /** Two executions side by side: inputs, the way that each took, outputs and times. */
 export function CompareView() {
@@ -38,6 +41,7 @@ export function CompareView() {
   const [a, b] = [left.data, right.data];
   const pairs = align(a.steps, b.steps);
   const different = pairs.filter((pair) => pair.differs !== null);
+  const shown = onlyDifferent ? different : pairs;
   return (
     <div class="compare">
       <div class="heading">
@@ -60,12 +64,13 @@ export function CompareView() {
           </label>
         </div>
         <ul>
-          {(onlyDifferent ? different : pairs).slice(0, 500).map((pair) => (
+          {shown.slice(0, pairsMax).map((pair) => (
             <li key={pair.path}>
               <StepPair pair={pair} />
             </li>
           ))}
         </ul>
+        {shown.length > pairsMax && <p class="note">The first {number(pairsMax)}; {plural(shown.length - pairsMax, "more step")} not shown.</p>}
       </section>
       <Values title="Result" left={a.result ?? a.error} right={b.result ?? b.error} />
     </div>

@@ -17,9 +17,11 @@ import { Copy } from "../parts/Copy.tsx";
 import { Dialog } from "../parts/Dialog.tsx";
 import { Loading } from "../parts/Empty.tsx";
 import { Readable } from "../parts/Facts.tsx";
+import { visible } from "../parts/Json.tsx";
 import { Menu } from "../parts/Menu.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { type Draft, Editor } from "../schema/Editor.tsx";
+import { hasBroken } from "../schema/typed.ts";
 import { saveRecord } from "./record.ts";
 import type { Ids } from "./Value.tsx";
 
@@ -140,7 +142,7 @@ function AnswerDialog({ waits, close }: { waits: Awaited[]; close: () => void })
   const [chosen, setChosen] = useState(asks[0]?.askId ?? "");
   const ask = useResource((signal) => get("/inbox/{askId}", { path: { askId: chosen }, signal }), [chosen]);
   return (
-    <Dialog title={ask.data?.reason || "Answer"} close={close}>
+    <Dialog title={visible(ask.data?.reason ?? "") || "Answer"} close={close}>
       {asks.length > 1 && (
         <select aria-label="Question" value={chosen} onChange={(event) => setChosen(event.currentTarget.value)}>
           {asks.map((each) => (
@@ -196,7 +198,7 @@ function ReplayDialog({ base, workflowId, executionId, state, outlook, definitio
     close();
     go(to("executions", workflowId, id));
   };
-  const call: Call | null = !withInput || input?.broken === null ? { method: "POST", path: `${base}/replay`, body, headers: { prefer: "respond-async" } } : null;
+  const call: Call | null = !withInput || (input?.broken === null && !hasBroken(input.value)) ? { method: "POST", path: `${base}/replay`, body, headers: { prefer: "respond-async" } } : null;
   return (
     <ActDialog<{ executionId?: string }>
       title="Replay"

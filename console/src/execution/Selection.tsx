@@ -236,6 +236,13 @@ function Whole({ ids, model, state, isPast }: { ids: Ids; model: Model; state: E
           <Duration from={model.from || state?.startAt} until={model.until ?? (isPast ? model.at : null)} />
         </Fact>
         {state?.userId && <Fact name="User">{state.userId}</Fact>}
+        {state?.via && (
+          <Fact name="Started through">
+            <a href={`${to("executions")}?${new URLSearchParams({ via: state.via })}`}>
+              <bdi>{state.via}</bdi>
+            </a>
+          </Fact>
+        )}
         {state?.conversationId && <Fact name="Conversation">{state.conversationId}</Fact>}
         {state && children > 0 && (
           <Fact name="Started">

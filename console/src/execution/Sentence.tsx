@@ -1,6 +1,7 @@
 import type { Awaited, ExecutionState, Outlook } from "../api/types.ts";
 import { to } from "../lib/router.ts";
 import { firstLine } from "../lib/text.ts";
+import { visible } from "../parts/Json.tsx";
 import { Since, Time, Until } from "../parts/Time.tsx";
 import type { Model } from "./fold.ts";
 import { foremost, whoAnswers } from "./words.ts";
@@ -130,7 +131,7 @@ function Waits({ wait }: { wait: Awaited }) {
 function Quote({ text }: { text: string }) {
   return (
     <q title={text}>
-      <bdi>{firstLine(text, 160)}</bdi>
+      <bdi>{visible(firstLine(text, 160))}</bdi>
     </q>
   );
 }

@@ -10,6 +10,7 @@ test("an operation is a sentence", () => {
   const to = Date.parse(startAt) - 3;
   assert.equal(sentenceOf({ action: "replay", filter: { workflowId: "flaky", status: "error", to } }, startAt, workflows), "Replays executions that are failed, are of Booking.");
   assert.match(sentenceOf({ action: "cancel", filter: { from: to - 3_600_000, endedTo: to } }, startAt, workflows), /^Cancels executions that started after .+, ended before .+\.$/);
+  assert.equal(sentenceOf({ action: "cancel", filter: { via: "openai" } }, startAt, workflows), "Cancels executions that were started through openai.");
   assert.equal(sentenceOf({ action: "suspend", filter: { to } }, startAt, workflows), "Suspends all executions that it can.");
   assert.equal(sentenceOf({ action: "resume", executionIds: ["a"] }, startAt, workflows), "Resumes 1 execution that was named.");
 });

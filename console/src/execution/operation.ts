@@ -29,7 +29,7 @@ export function sentenceOf({ action, filter = {}, executionIds }: Operation, sta
   const { verbs } = bulkWords[action];
   if (executionIds) return `${verbs} ${plural(executionIds.length, "execution")} that ${executionIds.length === 1 ? "was" : "were"} named.`;
   const text = (name: string): string => String(filter[name] ?? "");
-  const conditions = { workflow: text("workflowId"), status: text("status"), user: text("userId"), id: text("idPrefix"), error: text("error"), parent: text("parentId"), replayOf: text("replayOf"), version: text("definitionHash") };
+  const conditions = { workflow: text("workflowId"), status: text("status"), user: text("userId"), id: text("idPrefix"), error: text("error"), parent: text("parentId"), replayOf: text("replayOf"), version: text("definitionHash"), via: text("via") };
   const time = (name: string, words: string): string => {
     const at = Number(filter[name] ?? Number.NaN);
     const isBegin = name === "to" && Math.abs(at - Date.parse(startAt)) < beginMs;

@@ -1,5 +1,5 @@
 import type { BulkAction, ExecutionItem } from "../api/types.ts";
-import { bulkPath } from "../lib/bulk.ts";
+import { bulkPath, idsMax } from "../lib/bulk.ts";
 import { to } from "../lib/router.ts";
 import { plural } from "../lib/text.ts";
 import { whyNot } from "../parts/Act.tsx";
@@ -27,7 +27,9 @@ export function Bulk({ chosen, clear, all, act }: { chosen: ExecutionItem[]; cle
   const [first, second] = chosen;
   return (
     <div class="actions">
-      <span>{plural(chosen.length, "execution")} chosen</span>
+      <span>
+        {plural(chosen.length, "execution")} chosen{chosen.length >= idsMax && ", the most at once"}
+      </span>
       {verbs.map((each) => {
         const fitting = chosen.filter(each.fits);
         const count = fitting.length;

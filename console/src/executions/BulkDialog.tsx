@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { get, send } from "../api/client.ts";
-import { refusal } from "../api/error.ts";
+import { isRefused, refusal } from "../api/error.ts";
 import { asError, useResource } from "../api/resource.ts";
 import type { BulkAction, BulkPreview, ExecutionState } from "../api/types.ts";
 import { bulkWords, bulkWorkflow } from "../lib/bulk.ts";
@@ -125,6 +125,7 @@ export function BulkDialog({ action, about, selection, close, over, left }: {
 function Progress({ id, action, over }: { id: string; action: BulkAction; over: () => void }) {
   const [state, setState] = useState<ExecutionState>();
   const [failure, setFailure] = useState<ReturnType<typeof asError>>();
+  const [round, setRound] = useState(0);
   const isOver = state !== undefined && state.endAt !== null;
   useEffect(() => {
     if (isOver) over();
@@ -142,13 +143,16 @@ function Progress({ id, action, over }: { id: string; action: BulkAction; over: 
       setFailure(undefined);
     };
     const read = (): void => {
+      let again = true;
       look()
         .catch((error: unknown) => {
           if (!controller.signal.aborted) setFailure(asError(error));
+          // Else a token would be asked for once a second.
+          again = !isRefused(asError(error));
         })
         .finally(() => {
           // A small operation is over at once, a large one takes seconds.
-          if (!controller.signal.aborted) timer = setTimeout(read, pause);
+          if (again && !controller.signal.aborted) timer = setTimeout(read, pause);
           pause = Math.min(pause * 2, 1000);
         });
     };
@@ -157,7 +161,7 @@ function Progress({ id, action, over }: { id: string; action: BulkAction; over: 
       clearTimeout(timer);
       controller.abort();
     };
-  }, [id, isOver]);
+  }, [id, isOver, round]);
   const counts = state?.status === "completed" ? (state.result as unknown as Counts) : undefined;
   return (
     <>
@@ -170,7 +174,7 @@ function Progress({ id, action, over }: { id: string; action: BulkAction; over: 
         {" · "}
         operation <Id id={id} href={to("executions", bulkWorkflow, id)} />
       </p>
-      {failure && <Problem error={failure} />}
+      {failure && <Problem error={failure} retry={isRefused(failure) ? () => setRound(round + 1) : undefined} />}
       {counts && <Failures counts={counts} />}
     </>
   );

@@ -3,6 +3,7 @@ import { get } from "../api/client.ts";
 import { useResource } from "../api/resource.ts";
 import { nameOf, type Named } from "../lib/named.ts";
 import { go, setParams, to } from "../lib/router.ts";
+import { fromInput, toInput } from "../schema/typed.ts";
 import { removedOf } from "../workflows/removed.ts";
 import { between, countOf, type Filter, isEmpty, isWholeHash, ranges, statuses } from "./filter.ts";
 
@@ -67,11 +68,11 @@ export function Filters({ filter, workflows }: { filter: Filter; workflows: read
           <>
             <label>
               From
-              <input type="datetime-local" value={filter.from} onChange={(event) => setParams({ from: event.currentTarget.value })} />
+              <input type="datetime-local" value={toInput(filter.from, "date-time")} onChange={(event) => setParams({ from: fromInput(event.currentTarget.value, "date-time") })} />
             </label>
             <label>
               To
-              <input type="datetime-local" value={filter.to} onChange={(event) => setParams({ to: event.currentTarget.value })} />
+              <input type="datetime-local" value={toInput(filter.to, "date-time")} onChange={(event) => setParams({ to: fromInput(event.currentTarget.value, "date-time") })} />
             </label>
           </>
         )}
@@ -79,8 +80,8 @@ export function Filters({ filter, workflows }: { filter: Filter; workflows: read
         <details class="more" open={texts.some(([name]) => filter[name] !== "")}>
           <summary>More</summary>
           <div class="filters">
-            {texts.map(([name, label]) => (
-              <TextFilter key={name} name={name} label={label} value={filter[name]} />
+            {texts.map(([name, label, example]) => (
+              <TextFilter key={name} name={name} label={label} value={filter[name]} example={example} />
             ))}
           </div>
         </details>
@@ -116,15 +117,16 @@ function ShortHash({ filter }: { filter: Filter }) {
 
 /** Filters that are rarely used. */
 const texts = [
-  ["error", "Error has the text"],
-  ["user", "User"],
-  ["parent", "Started by execution"],
-  ["replayOf", "Replays of"],
-  ["version", "Version of the workflow"],
+  ["error", "Error has the text", "any"],
+  ["user", "User", "any"],
+  ["parent", "Started by execution", "any"],
+  ["via", "Started through", "mcp, mcp:NAME, openai"],
+  ["replayOf", "Replays of", "any"],
+  ["version", "Version of the workflow", "any"],
 ] as const;
 
 /** A filter that counts when nothing was typed for a moment. */
-function TextFilter({ name, label, value }: { name: string; label: string; value: string }) {
+function TextFilter({ name, label, value, example = "any" }: { name: string; label: string; value: string; example?: string }) {
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
   const apply = (): void => {
@@ -141,7 +143,7 @@ function TextFilter({ name, label, value }: { name: string; label: string; value
       <input
         type="text"
         value={text}
-        placeholder="any"
+        placeholder={example}
         spellcheck={false}
         onInput={(event) => setText(event.currentTarget.value)}
         onBlur={apply}

@@ -5,6 +5,7 @@ import { useWorkflows } from "../api/names.ts";
 import type { BulkAction, ExecutionItem } from "../api/types.ts";
 import { useTitle } from "../lib/hooks.ts";
 import { nameOf, type Named } from "../lib/named.ts";
+import { isNarrow } from "../lib/narrow.ts";
 import { place, to } from "../lib/router.ts";
 import { stored } from "../lib/store.ts";
 import { firstLine, number, plural } from "../lib/text.ts";
@@ -25,24 +26,39 @@ import { pageSize, useList } from "./pages.ts";
 
 const saved = stored<Record<string, string>>("filters", {});
 
-const columnsOf = (workflows: readonly Named[] | undefined): Column<ExecutionItem>[] => [
-  { name: "Status", kind: "status-cell", cell: (row) => <Status kind={kindOf(row)} /> },
+const columnsOf = (workflows: readonly Named[] | undefined, gone: ReadonlySet<string>): Column<ExecutionItem>[] => [
+  { name: "Status", kind: "status-cell", cell: (row) => (isUnknown(row, gone) ? <Left /> : <Status kind={kindOf(row)} />) },
   { name: "Workflow", kind: "name", cell: (row) => nameOf(workflows, row.workflowId) },
   { name: "Execution", kind: "id-cell", cell: (row) => <Id id={row.executionId} href={to("executions", row.workflowId, row.executionId)} /> },
   { name: "Waits for, or error", kind: "wide", cell: (row) => <Now row={row} workflow={nameOf(workflows, row.workflowId)} /> },
   { name: "User", kind: "narrow", cell: (row) => <bdi>{row.userId}</bdi> },
   { name: "Started", kind: "time", cell: (row) => <Time at={row.startAt} /> },
-  { name: "Took", kind: "time second", cell: (row) => <Duration from={row.startAt} until={row.endAt} rough /> },
+  { name: "Took", kind: "time second", cell: (row) => (isUnknown(row, gone) ? <span class="quiet">–</span> : <Duration from={row.startAt} until={row.endAt} rough />) },
 ];
+
+/** What had ended stays as it was; of another one that has left the list nothing is known. */
+function isUnknown(row: ExecutionItem, gone: ReadonlySet<string>): boolean {
+  return row.endAt === null && gone.has(row.executionId);
+}
+
+function Left() {
+  return (
+    <span title="It no longer fits the filter, or is no longer stored">
+      <Status kind="none" text="left the list" />
+    </span>
+  );
+}
 
 /** Where it is, or why it failed; on a phone with what it is. */
 function Now({ row, workflow }: { row: ExecutionItem; workflow: string }) {
   const text = row.error ? row.error.message : row.suspension?.reason;
   return (
     <>
-      <span class="narrow-only">
-        <bdi>{workflow}</bdi> <Id id={row.executionId} max={12} />{" "}
-      </span>
+      {isNarrow() && (
+        <span>
+          <bdi>{workflow}</bdi> <Id id={row.executionId} href={to("executions", row.workflowId, row.executionId)} max={12} />{" "}
+        </span>
+      )}
       {text && (
         <bdi class={row.error ? "bad" : "quiet"} title={text}>
           {row.error?.stepId && `${row.error.stepId}: `}
@@ -65,7 +81,7 @@ export function ExecutionsView() {
   const filter = filterOf(place.value.query);
   const list = useList(filter);
   const workflows = useWorkflows();
-  const columns = useMemo(() => columnsOf(workflows), [workflows]);
+  const columns = useMemo(() => columnsOf(workflows, list.gone), [workflows, list.gone]);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [acting, setActing] = useState<Acting | null>(null);
   const key = JSON.stringify(filter);
@@ -125,6 +141,7 @@ export function ExecutionsView() {
             id={(row) => row.executionId}
             href={(row) => to("executions", row.workflowId, row.executionId)}
             more={list.hasMore ? list.more : undefined}
+            see={list.see}
             chosen={chosen}
             choose={choose}
           />

@@ -8,8 +8,9 @@ test("the address is the filter", () => {
 });
 
 test("texts that are looked for are sent under the names of the API", () => {
-  const filter = filterOf(new URLSearchParams("id=01a2&error=card+declined&parent=p-1&replayOf=r-1"));
-  assert.deepEqual(queryOf(filter, 0), { idPrefix: "01a2", error: "card declined", parentExecutionId: "p-1", replayOf: "r-1" });
+  const filter = filterOf(new URLSearchParams("id=01a2&error=card+declined&parent=p-1&replayOf=r-1&via=mcp:desk"));
+  assert.deepEqual(queryOf(filter, 0), { idPrefix: "01a2", error: "card declined", parentExecutionId: "p-1", replayOf: "r-1", via: "mcp:desk" });
+  assert.match(wordsOf(filter), /, were started through mcp:desk$/);
 });
 
 test("what the API does not know is not sent", () => {
@@ -22,6 +23,7 @@ test("a range has two times of the clock on the wall, or one", () => {
   const at = new Date("2026-01-02T10:00").toISOString();
   assert.deepEqual(query("range=between&from=2026-01-02T10:00"), { from: at });
   assert.deepEqual(query("range=between&status=error&to=2026-01-02T10:00"), { status: "error", endedTo: at });
+  assert.deepEqual(query(`range=between&from=${at}`), { from: at });
   assert.deepEqual(query("range=between&from=nonsense"), {});
   assert.deepEqual(query("from=2026-01-02T10:00"), {}, "without the range it is not shown either");
 });
@@ -31,5 +33,6 @@ test("two times are one condition, and a long hash is short in words", () => {
   assert.equal(countOf(filter), 2);
   assert.ok(isWholeHash(filter.version));
   assert.ok(!isWholeHash("abab"));
-  assert.match(wordsOf(filter), /^began with version abababab…abababab, started after /);
+  assert.match(wordsOf(filter), /^began with version abababab…abababab, started after 2026-01-02 10:00, started before 2026-01-03 10:00$/);
+  assert.equal(wordsOf(filterOf(new URLSearchParams({ range: "between", from: new Date("2026-01-02T10:00").toISOString() }))), "started after 2026-01-02 10:00");
 });

@@ -1,5 +1,6 @@
 import { nameOf, type Named } from "../lib/named.ts";
 import { middle } from "../lib/text.ts";
+import { toInput } from "../schema/typed.ts";
 
 /** The filter of the list, as the address has it. */
 export interface Filter {
@@ -12,13 +13,15 @@ export interface Filter {
   error: string;
   /** The execution that started them. */
   parent: string;
-  /** One of `ranges`, or `between` with `from` and `to`. */
+  /** One of `ranges`, or `between` with `from` and `to`, which are times with a zone: who gets the address may be in another one. */
   range: string;
   from: string;
   to: string;
   replayOf: string;
   /** Hash of the definition that they began with. */
   version: string;
+  /** The door through which they were started, as the API has it: `mcp`, `mcp:NAME`, `openai`. */
+  via: string;
 }
 
 export const statuses: Record<string, string> = {
@@ -38,7 +41,7 @@ export const ranges: Record<string, { text: string; ms: number }> = {
 
 export function filterOf(query: URLSearchParams): Filter {
   const value = (name: string): string => query.get(name) ?? "";
-  return { workflow: value("workflow"), status: value("status"), user: value("user"), id: value("id"), error: value("error"), parent: value("parent"), range: value("range"), from: value("from"), to: value("to"), replayOf: value("replayOf"), version: value("version") };
+  return { workflow: value("workflow"), status: value("status"), user: value("user"), id: value("id"), error: value("error"), parent: value("parent"), range: value("range"), from: value("from"), to: value("to"), replayOf: value("replayOf"), version: value("version"), via: value("via") };
 }
 
 /** Whether the server lists by time of end: last ended first. */
@@ -73,9 +76,10 @@ export function wordsOf(filter: Filter, workflows?: readonly Named[]): string {
     filter.parent && `were started by ${filter.parent}`,
     filter.replayOf && `replay ${filter.replayOf}`,
     filter.version && `began with version ${middle(filter.version, 17)}`,
+    filter.via && `were started through ${filter.via}`,
     range && `${time} in the ${range.text}`,
-    filter.range === between && filter.from && `${time} after ${filter.from.replace("T", " ")}`,
-    filter.range === between && filter.to && `${time} before ${filter.to.replace("T", " ")}`,
+    filter.range === between && filter.from && `${time} after ${wall(filter.from)}`,
+    filter.range === between && filter.to && `${time} before ${wall(filter.to)}`,
   ]
     .filter(Boolean)
     .join(", ");
@@ -84,9 +88,14 @@ export function wordsOf(filter: Filter, workflows?: readonly Named[]): string {
 /** Value of `range` for two times that a person chose. */
 export const between = "between";
 
-/** A time of the clock on the wall, as fields of dates have it. */
-function instant(local: string): string | null {
-  const at = Date.parse(local);
+/** A time as the clock on the wall shows it. */
+function wall(time: string): string {
+  return toInput(time, "date-time").replace("T", " ");
+}
+
+/** A time with a zone; without one, as older addresses have it, of the clock on the wall. */
+function instant(time: string): string | null {
+  const at = Date.parse(time);
   return Number.isNaN(at) ? null : new Date(at).toISOString();
 }
 
@@ -99,6 +108,7 @@ export function queryOf(filter: Filter, now: number): Record<string, string> {
   if (filter.id) query.idPrefix = filter.id;
   if (filter.error) query.error = filter.error;
   if (filter.version) query.definitionHash = filter.version;
+  if (filter.via) query.via = filter.via;
   if (filter.parent) query.parentExecutionId = filter.parent;
   const [from, to] = filter.status === "error" ? (["endedFrom", "endedTo"] as const) : (["from", "to"] as const);
   const range = ranges[filter.range];

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
+import { token } from "../api/auth.ts";
 import { get, type Input } from "../api/client.ts";
-import type { ApiError } from "../api/error.ts";
+import { type ApiError, isRefused } from "../api/error.ts";
 import { asError } from "../api/resource.ts";
 import type { ExecutionItem } from "../api/types.ts";
 import { isByEnd, type Filter, queryOf } from "./filter.ts";
@@ -9,71 +10,136 @@ import { isByEnd, type Filter, queryOf } from "./filter.ts";
 export const pageSize = 100;
 /** Behind the first page: as many as the API returns at once. */
 const moreSize = 200;
-/** The API has no subscription to lists: the first page is read again while somebody looks at it. */
+/** The API has no subscription to lists: the first page, and that which is in view, are read again while somebody looks at them. */
 const interval = 5000;
+/** Milliseconds for which an answer is waited for: of a connection that is dead there may be none. */
+const patience = 30_000;
 
-interface Page {
+/** A page of the API. */
+export interface Page {
   executions: ExecutionItem[];
   nextCursor: string | null;
 }
 
-async function readPage(filter: Filter, cursor: string | null): Promise<Page> {
+async function readPage(filter: Filter, cursor: string | null, signal?: AbortSignal): Promise<Page> {
   // The filter has only names that the API knows.
   const query: NonNullable<Input<"/workflows/executions", "get">["query"]> = { ...queryOf(filter, Date.now()), limit: cursor ? moreSize : pageSize, ...(cursor ? { cursor } : {}) };
-  return filter.workflow ? get("/workflows/{id}/executions", { path: { id: filter.workflow }, query }) : get("/workflows/executions", { query });
+  const input = { query, ...(signal ? { signal } : {}) };
+  return filter.workflow ? get("/workflows/{id}/executions", { path: { id: filter.workflow }, ...input }) : get("/workflows/executions", input);
 }
 
 /** Pages that a search reads by itself while it finds nothing, at most. Each is one of 1,000 executions. */
 const searchedMax = 10;
 
-/** Reads on until a page has executions. */
-async function search(filter: Filter, from: string | null): Promise<Page> {
-  let page = await readPage(filter, from);
-  for (let count = 1; count < searchedMax && page.executions.length === 0 && page.nextCursor !== null; count++) page = await readPage(filter, page.nextCursor);
-  return page;
+/** Reads on until a page has executions. Its own cursor comes with it. */
+async function search(filter: Filter, from: string | null, signal?: AbortSignal): Promise<Page & { from: string | null }> {
+  let cursor = from;
+  let page = await readPage(filter, cursor, signal);
+  for (let count = 1; count < searchedMax && page.executions.length === 0 && page.nextCursor !== null; count++) {
+    cursor = page.nextCursor;
+    page = await readPage(filter, cursor, signal);
+  }
+  return { ...page, from: cursor };
+}
+
+/** Rows behind the first page that were read together, and how they are read again. */
+interface Part {
+  cursor: string;
+  /** Number of its first row. */
+  start: number;
+  /** Place of the row before it; its own are below that. */
+  below: string;
+}
+
+/** Above all places: before the first row. */
+const top = "\uffff";
+
+/** What is shown of a list. */
+export interface Shown {
+  rows: ExecutionItem[] | null;
+  fresh: ExecutionItem[];
+  gone: ReadonlySet<string>;
+  parts: readonly Part[];
+  cursor: string | null;
+  error: ApiError | null;
+  at: number;
 }
 
 export interface List {
   rows: ExecutionItem[] | null;
   /** Begun since the list was read; shown when somebody asks. */
   fresh: ExecutionItem[];
+  /** Rows that a list of now would not have: they no longer fit, or are no longer stored. */
+  gone: ReadonlySet<string>;
   error: ApiError | null;
   hasMore: boolean;
   at: number;
   more: () => void;
+  /** Has to be called with the rows that are in view. */
+  see: (start: number, end: number) => void;
   showFresh: () => void;
   reload: () => void;
 }
 
+const nothing: Shown = { rows: null, fresh: [], gone: new Set(), parts: [], cursor: null, error: null, at: 0 };
+
+type State = Shown & { key: string };
+
 /** Pages of the list. Rows that are shown change in place; new ones wait, so that nothing jumps. */
 export function useList(filter: Filter): List {
   const key = JSON.stringify(filter);
-  const [state, setState] = useState<{ key: string; rows: ExecutionItem[] | null; fresh: ExecutionItem[]; cursor: string | null; error: ApiError | null; at: number }>({ key, rows: null, fresh: [], cursor: null, error: null, at: 0 });
+  const [state, setState] = useState<State>({ ...nothing, key });
   const [round, setRound] = useState(0);
   const isReading = useRef(false);
+  const inView = useRef(0);
+  const current = useRef(state);
+  current.current = state;
 
   useEffect(() => {
-    let isCurrent = true;
-    const fail = (error: unknown): void => {
-      if (isCurrent) setState((before) => ({ ...before, error: asError(error) }));
+    const controller = new AbortController();
+    const { signal } = controller;
+    const put = (change: (before: State) => State): void => {
+      if (!signal.aborted) setState(change);
     };
     const first = async (): Promise<void> => {
-      const page = await search(filter, null);
-      if (isCurrent) setState({ key, rows: page.executions, fresh: [], cursor: page.nextCursor, error: null, at: Date.now() });
+      const page = await search(filter, null, signal);
+      put(() => ({ key, ...appended({ ...nothing, rows: [], at: Date.now() }, page, (item) => placeOf(filter, item)) }));
+    };
+    const take = async (part: Part | undefined): Promise<void> => {
+      const page = await readPage(filter, part?.cursor ?? null, signal);
+      put((before) => (before.key === key ? { key, ...merge(before, page, part?.below ?? null, (item) => placeOf(filter, item)) } : before));
     };
     const again = async (): Promise<void> => {
-      if (document.hidden) return;
-      const page = await readPage(filter, null);
-      if (isCurrent) setState((before) => merge(before, page.executions, (item) => placeOf(filter, item)));
+      const { key: known, rows } = current.current;
+      if (known !== key || rows === null) return first();
+      await take(undefined);
+      const part = current.current.parts.findLast(({ start }) => start <= inView.current);
+      if (part) await take(part);
     };
-    setState((before) => (before.key === key ? before : { key, rows: null, fresh: [], cursor: null, error: null, at: 0 }));
-    first().catch(fail);
-    const timer = setInterval(() => void again().catch(fail), interval);
+    let busySince = 0;
+    const beat = (read: () => Promise<void>): void => {
+      // A slow answer is waited for: one that a newer one has overtaken would put rows back.
+      if (busySince > 0 && Date.now() - busySince < patience) return;
+      busySince = Date.now();
+      read()
+        .catch((failure: unknown) => {
+          const error = asError(failure);
+          put((before) => ({ ...before, error }));
+          // A refusal stays one.
+          if (isRefused(error)) clearInterval(timer);
+        })
+        .finally(() => (busySince = 0));
+    };
+    setState((before) => (before.key === key ? before : { ...nothing, key }));
+    const timer = setInterval(() => {
+      if (!document.hidden) beat(again);
+    }, interval);
+    beat(first);
     return () => {
-      isCurrent = false;
+      controller.abort();
       clearInterval(timer);
     };
-  }, [key, round]);
+  }, [key, round, token.value]);
 
   const more = (): void => {
     const asked = state.cursor;
@@ -81,9 +147,9 @@ export function useList(filter: Filter): List {
     if (!asked || state.error || isReading.current) return;
     isReading.current = true;
     // What was asked of a list that has changed since does not belong to it.
-    const isStill = (before: { key: string; cursor: string | null }): boolean => before.key === key && before.cursor === asked;
+    const isStill = (before: State): boolean => before.key === key && before.cursor === asked;
     search(filter, asked)
-      .then((page) => setState((before) => (isStill(before) ? { ...before, rows: appended(before.rows, page.executions), cursor: page.nextCursor } : before)))
+      .then((page) => setState((before) => (isStill(before) ? { key, ...appended(before, page, (item) => placeOf(filter, item)) } : before)))
       .catch((error: unknown) => setState((before) => (isStill(before) ? { ...before, error: asError(error) } : before)))
       .finally(() => (isReading.current = false));
   };
@@ -92,20 +158,31 @@ export function useList(filter: Filter): List {
     rows: state.key === key ? state.rows : null,
     hasMore: state.cursor !== null,
     more,
+    see: (start, end) => {
+      inView.current = Math.floor((start + end) / 2);
+    },
     showFresh: () => {
       // Between so many new ones and the others there may be more.
       if (state.fresh.length >= pageSize) setRound((n) => n + 1);
-      else setState((before) => ({ ...before, rows: [...before.fresh, ...(before.rows ?? [])].sort((a, b) => placeOf(filter, b).localeCompare(placeOf(filter, a))), fresh: [] }));
+      else setState((before) => ({ key: before.key, ...withFresh(before, (item) => placeOf(filter, item)) }));
     },
     reload: () => setRound((n) => n + 1),
   };
 }
 
 /** The rows grow in place: a copy of a long list for each of its pages would be most of the work. */
-function appended(rows: ExecutionItem[] | null, page: readonly ExecutionItem[]): ExecutionItem[] {
-  const all = rows ?? [];
-  all.push(...page);
-  return all;
+function appended(before: Shown, { executions, nextCursor, from }: Page & { from: string | null }, placeOf: (item: ExecutionItem) => string): Shown {
+  const all = before.rows ?? [];
+  const last = all.at(-1);
+  const part = from === null ? [] : [{ cursor: from, start: all.length, below: last ? placeOf(last) : top }];
+  all.push(...executions);
+  return { ...before, rows: all, parts: [...before.parts, ...part], cursor: nextCursor };
+}
+
+/** The list with its new executions where they belong. */
+function withFresh(before: Shown, placeOf: (item: ExecutionItem) => string): Shown {
+  const rows = [...before.fresh, ...(before.rows ?? [])].sort((a, b) => placeOf(b).localeCompare(placeOf(a)));
+  return { ...before, rows, parts: before.parts.map((part) => ({ ...part, start: part.start + before.fresh.length })), fresh: [] };
 }
 
 /** The time that orders the list. */
@@ -113,19 +190,29 @@ function placeOf(filter: Filter, item: ExecutionItem): string {
   return isByEnd(filter) ? (item.endAt ?? "") : item.startAt;
 }
 
-/** Takes what was read again: rows change in place, and those that belong among them are fresh, also old ones that match only now. */
-export function merge<T extends { rows: ExecutionItem[] | null; fresh: ExecutionItem[]; cursor: string | null; error: ApiError | null; at: number }>(before: T, page: ExecutionItem[], placeOf: (item: ExecutionItem) => string): T {
-  const news = new Map(page.map((item) => [item.executionId, item]));
+/**
+ * Takes a page that was read again, of rows below a place; null for the first. Rows change in place. Of the first
+ * page, those that belong among them are fresh, also old ones that match only now. Rows that the page passes over
+ * are gone.
+ */
+export function merge(before: Shown, { executions, nextCursor }: Page, below: string | null, placeOf: (item: ExecutionItem) => string): Shown {
+  const news = new Map(executions.map((item) => [item.executionId, item]));
   const rows = before.rows ?? [];
-  const oldest = rows.at(-1);
+  const gone = new Set(before.gone);
+  const [oldest, last] = [rows.at(-1), executions.at(-1)];
   const from = oldest && before.cursor !== null ? placeOf(oldest) : "";
-  for (let index = 0; index < rows.length && news.size > 0; index++) {
-    const id = rows[index]?.executionId ?? "";
-    const item = news.get(id);
-    if (!item) continue;
-    rows[index] = item;
-    news.delete(id);
+  // Behind its last execution the page says nothing, unless it is the end of the list.
+  const isTold = (place: string): boolean => (below === null || place < below) && (nextCursor === null || (last !== undefined && place > placeOf(last)));
+  for (const [index, row] of rows.entries()) {
+    const item = news.get(row.executionId);
+    if (item) {
+      rows[index] = item;
+      news.delete(row.executionId);
+      gone.delete(row.executionId);
+    } else if (isTold(placeOf(row))) {
+      gone.add(row.executionId);
+    } else if (news.size === 0 && last && placeOf(row) < placeOf(last)) break;
   }
-  const fresh = [...news.values()].filter((item) => placeOf(item) >= from);
-  return { ...before, rows, fresh, error: null, at: Date.now() };
+  const fresh = below === null ? [...news.values()].filter((item) => placeOf(item) >= from) : before.fresh;
+  return { ...before, rows, fresh, gone, error: null, at: Date.now() };
 }

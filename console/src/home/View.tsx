@@ -3,7 +3,7 @@ import { get, send } from "../api/client.ts";
 import { useWorkflows } from "../api/names.ts";
 import { useBeating } from "../api/resource.ts";
 import type { McpServer } from "../api/types.ts";
-import { inbox } from "../inbox/store.ts";
+import { inbox, read as readInbox } from "../inbox/store.ts";
 import { boot } from "../lib/boot.ts";
 import { useTitle } from "../lib/hooks.ts";
 import { nameOf } from "../lib/named.ts";
@@ -35,18 +35,22 @@ export function HomeView() {
   // A caller who may not look at them does without.
   const servers = useBeating(beat, (signal) => get("/tools/mcp", { signal }));
   const workflows = useWorkflows();
-  const { asks, more, error: inboxError } = inbox.value;
+  const { asks, more, error: inboxError, refused } = inbox.value;
   const failed = failures.data?.executions;
   const error = counts.error ?? failures.error ?? outcomes.error ?? status.error ?? inboxError;
+  const retry = (): void => {
+    for (const each of [counts, failures, outcomes, status]) if (each.error) each.reload();
+    if (inboxError) void readInbox();
+  };
   return (
     <div class="home">
       <div class="heading">
         <h1>{boot.title === "greenroom" ? "Home" : boot.title}</h1>
         <Health environment={status.data?.environment} storage={status.data?.storage} beat={beat} />
       </div>
-      {error && <Problem error={error} />}
+      {error && <Problem error={error} retry={retry} />}
       <div class="numbers">
-        <Figure kind="waiting" href={to("inbox")} text="waiting for a person" value={inbox.value.at > 0 ? number(asks.size) + (more ? "+" : "") : null} />
+        <Figure kind="waiting" href={to("inbox")} text="waiting for a person" value={refused ? "–" : inbox.value.at > 0 ? number(asks.size) + (more ? "+" : "") : null} />
         <Figure kind="failed" href={`${to("executions")}?status=error&range=24h`} text="failed in 24 hours" value={outcomes.data ? number(outcomes.data.total.error) + (outcomes.data.countedFrom.error === outcomes.data.from ? "" : "+") : null} />
         <Figure kind="running" href={`${to("executions")}?status=running`} text="running" value={counts.data ? number(counts.data.total.running) : null} />
         <Figure kind="retrying" href={to("observe")} text="stuck" hint="Running executions that nothing can continue: no timer, no step, no answer" value={status.data ? number(status.data.stuck.count) : null} />

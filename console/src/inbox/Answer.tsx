@@ -1,13 +1,15 @@
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { curl } from "../api/curl.ts";
 import type { ApiError } from "../api/error.ts";
 import { me } from "../api/permissions.ts";
 import type { AskDetail } from "../api/types.ts";
+import { boot } from "../lib/boot.ts";
 import { actor } from "../lib/settings.ts";
 import { type Call, useAct, whyNot } from "../parts/Act.tsx";
 import { Copy } from "../parts/Copy.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { type Draft, Editor } from "../schema/Editor.tsx";
+import { focusFault } from "../schema/focus.ts";
 import { asSchema, initial } from "../schema/schema.ts";
 import { validate } from "../schema/validate.ts";
 import { declining, isExcluded, whyNotOwn } from "./asks.ts";
@@ -24,9 +26,14 @@ export function Answer({ ask, answered }: { ask: AskDetail; answered: () => void
   });
   const props = { ask, run, error, isBusy, callOf, why: whyNot(callOf(null).path) };
   if (isExcluded(ask, me())) return <p class="note">{whyNotOwn}.</p>;
-  if (ask.kind === "approval") return <Approval {...props} />;
-  const page = pageOf(ask.schema);
-  return page ? <ByPage {...props} page={page} /> : <ByForm {...props} />;
+  const page = ask.kind === "approval" ? null : pageOf(ask.schema);
+  return (
+    <>
+      {ask.kind === "approval" ? <Approval {...props} /> : page ? <ByPage {...props} page={page} /> : <ByForm {...props} />}
+      {/* On a phone nothing can be pointed at. */}
+      {props.why !== "" && !boot.readOnly && <p class="note refused">{props.why}.</p>}
+    </>
+  );
 }
 
 interface FormProps {
@@ -43,13 +50,16 @@ function ByForm({ ask, run, error, isBusy, callOf, why }: FormProps) {
   const [draft, setDraft] = useState<Draft>(() => ({ value: initial(asSchema(ask.schema) ?? {}), broken: null }));
   const [tried, setTried] = useState(false);
   const data = draft.value === undefined ? {} : draft.value;
+  const form = useRef<HTMLFormElement>(null);
   const submit = (): void => {
     if (isBusy || why !== "") return;
     setTried(true);
     if (draft.broken === null && validate(ask.schema, data).length === 0) void run(callOf(data));
+    else focusFault(form.current);
   };
   return (
     <form
+      ref={form}
       class="answer"
       noValidate
       onSubmit={(event) => {
@@ -116,7 +126,7 @@ function Approval({ ask, run, error, isBusy, callOf, why }: FormProps) {
       </div>
       {error && <Problem error={error} />}
       <div class="actions">
-        <button type="button" class="button primary" disabled={isBusy || draft.broken !== null || why !== ""} title={why} onClick={() => void run(callOf(dataOf(true)))}>
+        <button type="button" class="button primary" disabled={isBusy || (edits && draft.broken !== null) || why !== ""} title={why} onClick={() => void run(callOf(dataOf(true)))}>
           {isChanged ? "Approve as changed" : "Approve"}
         </button>
         <button type="button" class="button danger" disabled={isBusy || why !== ""} title={why} onClick={() => void run(callOf(dataOf(false)))}>

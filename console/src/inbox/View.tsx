@@ -1,4 +1,5 @@
-import { useEffect, useState } from "preact/hooks";
+import { computed } from "@preact/signals";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { get } from "../api/client.ts";
 import { useWorkflows } from "../api/names.ts";
 import { useResource } from "../api/resource.ts";
@@ -8,12 +9,13 @@ import { useKeys, useTitle } from "../lib/hooks.ts";
 import type { Named } from "../lib/named.ts";
 import { go, param, setParams, to } from "../lib/router.ts";
 import { actingAs } from "../lib/settings.ts";
+import { useSettled } from "../lib/settled.ts";
 import { now } from "../lib/time.ts";
 import { firstLine, number, plural } from "../lib/text.ts";
 import { Empty, Loading } from "../parts/Empty.tsx";
 import { Readable } from "../parts/Facts.tsx";
 import { Id } from "../parts/Id.tsx";
-import { JsonBox, Letters } from "../parts/Json.tsx";
+import { JsonBox, Letters, visible } from "../parts/Json.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { Stale } from "../parts/Stale.tsx";
 import { kindOf, Status } from "../parts/Status.tsx";
@@ -37,6 +39,18 @@ const lookedMax = 8;
 /** Letters of a question that are its title; a longer one is shown whole below that. */
 const titleMax = 240;
 
+/** Questions that are drawn at first, and how many more at a time. */
+const drawnFirst = 100;
+const drawnMore = 200;
+/** Questions behind the chosen one that are drawn as well. */
+const drawnBehind = 20;
+
+/** Milliseconds without a change before lists of the server are read again for the questions that are known. */
+const ownMs = 500;
+const aboutMs = 5000;
+
+const sameWords = computed(() => alike(openAsks.value));
+
 const tabs: { which: Whose; text: string }[] = [
   { which: "all", text: "All" },
   { which: "mine", text: "Mine" },
@@ -50,7 +64,7 @@ export function InboxView({ path }: { path: string[] }) {
   const which = (param("whose") || "all") as Whose;
   const workflows = useWorkflows();
   const about = useAbout();
-  const { error, at, more, overflow, closed } = inbox.value;
+  const { error, refused, at, more, overflow, closed } = inbox.value;
   const order: Order = param("order") === "age" ? "age" : "deadline";
   const open = ordered(useWhose(which), order);
   const recent = closed.get(chosen);
@@ -58,11 +72,20 @@ export function InboxView({ path }: { path: string[] }) {
   const kept = new URLSearchParams({ ...(which === "all" ? {} : { whose: which }), ...(order === "age" ? { order } : {}) }).toString();
   const query = kept && `?${kept}`;
   const next = open.find((ask) => ask.askId !== chosen);
+  const [wanted, setWanted] = useState(drawnFirst);
+  const place = list.findIndex((ask) => ask.askId === chosen);
+  const drawn = Math.max(wanted, place + drawnBehind);
+  const rows = useRef<HTMLUListElement>(null);
+  useEffect(() => rows.current?.querySelector('[aria-current="true"]')?.scrollIntoView({ block: "nearest" }), [chosen]);
 
   useKeys((event) => {
+    if (event.key === "Enter" && (event.target as Element).matches("body, main") && chosen) {
+      event.preventDefault();
+      answerField()?.focus();
+    }
     const by = event.key === "j" ? 1 : event.key === "k" ? -1 : 0;
     if (by === 0) return;
-    const next = list[Math.max(0, list.findIndex((ask) => ask.askId === chosen) + by)] ?? list[0];
+    const next = list[Math.max(0, place + by)] ?? list[0];
     if (next) go(to("inbox", next.askId) + query, "replace");
   });
 
@@ -87,21 +110,33 @@ export function InboxView({ path }: { path: string[] }) {
           </label>
         </div>
         {error && <Problem error={error} retry={() => void read()} />}
-        {at === 0 && !error && <Loading what="the inbox" />}
+        {refused && <Problem error={refused} />}
+        {at === 0 && !error && !refused && <Loading what="the inbox" />}
         {more && <p class="note">More than {number(readMax)} wait. These are the most urgent ones{order === "age" && ", of which the oldest come first"}.</p>}
         {overflow && <p class="note">More than 10,000 wait. Changes of the least urgent are not shown by themselves.</p>}
         {at > 0 && list.length === 0 && <Nothing which={which} />}
-        <ul>
-          {list.map((ask) => (
+        <ul ref={rows}>
+          {list.slice(0, drawn).map((ask) => (
             <li key={ask.askId}>
               <Row ask={ask} about={about(ask)} workflows={workflows} isChosen={ask.askId === chosen} href={to("inbox", ask.askId) + query} />
             </li>
           ))}
         </ul>
+        {list.length > drawn && (
+          <button type="button" class="button" onClick={() => setWanted(drawn + drawnMore)}>
+            {plural(list.length - drawn, "more question")}
+          </button>
+        )}
       </section>
       {chosen ? <One key={chosen} id={chosen} back={to("inbox") + query} next={next && { ask: next, href: to("inbox", next.askId) + query }} /> : <p class="quiet choose">{list.length > 0 && `${plural(list.length, "question")}. Choose one, or press j.`}</p>}
     </div>
   );
+}
+
+/** What an answer begins with: the first field of its form, or the first button. */
+function answerField(): HTMLElement | null {
+  const within = (selector: string): HTMLElement | null => document.querySelector(`.askdetail .answer :is(${selector})`);
+  return within("input:not([type=checkbox]), select, textarea") ?? within("a, button");
 }
 
 /**
@@ -112,17 +147,19 @@ function useWhose(which: Whose): Ask[] {
   const asks = openAsks.value;
   const asksServer = boot.auth && which === "mine";
   const newest = asks.reduce((latest, ask) => (ask.openedAt > latest ? ask.openedAt : latest), "");
-  const mine = useResource(async (signal) => (asksServer ? (await readAsks({ to: "me" }, signal))[0].map((ask) => ask.askId) : []), [asksServer], `${asks.length} ${newest}`);
+  const version = useSettled(`${asks.length} ${newest}`, ownMs);
+  const mine = useResource(async (signal) => (asksServer ? (await readAsks({ to: "me" }, signal))[0].map((ask) => ask.askId) : []), [asksServer], version);
   if (!asksServer) return whose(asks, which, actingAs.value.trim());
   const ids = new Set(mine.data);
   return asks.filter((ask) => ids.has(ask.askId));
 }
 
-/** Returns what questions are about that look like another one: read once with the executions that wait, not one by one. */
+/** Returns what questions are about that look like another one: read with the executions that wait, not one by one. */
 function useAbout(): (ask: Ask) => string {
-  const same = alike(openAsks.value);
+  const same = sameWords.value;
   const isNeeded = same.size > 0;
-  const waiting = useResource(async (signal) => (isNeeded ? (await get("/workflows/executions", { query: { status: "suspended", limit: 200 }, signal })).executions : []), [isNeeded]);
+  const version = useSettled(same.size, aboutMs);
+  const waiting = useResource(async (signal) => (isNeeded ? (await get("/workflows/executions", { query: { status: "suspended", limit: 200 }, signal })).executions : []), [isNeeded], version);
   return (ask) => (same.has(ask.askId) ? aboutOf(ask, waiting.data ?? []) : "");
 }
 
@@ -131,7 +168,7 @@ function Row({ ask, about, workflows, isChosen, href }: { ask: Ask; about: strin
   return (
     <a class={`ask ${ask.state === "open" ? "" : "closed"}`} href={href} aria-current={isChosen ? "true" : undefined}>
       <span class="question">
-        <bdi>{ask.reason || "A question without words"}</bdi>
+        <bdi>{visible(firstLine(ask.reason || "A question without words", titleMax))}</bdi>
       </span>
       <span class="quiet small from">
         <bdi>{origin(ask, workflows).text}</bdi>
@@ -196,7 +233,7 @@ function One({ id, back, next }: { id: string; back: string; next: Next | undefi
         ← All questions
       </a>
       <h1 class="big">
-        <bdi title={data.reason}>{firstLine(data.reason || "A question without words", titleMax)}</bdi>
+        <bdi title={data.reason}>{visible(firstLine(data.reason || "A question without words", titleMax))}</bdi>
       </h1>
       <p class="quiet">
         <a href={to(...view)}>
@@ -262,7 +299,7 @@ function Afterwards({ ask, next }: { ask: Ask; next: Next | undefined }) {
         <p>
           Next:{" "}
           <a href={next.href}>
-            <bdi>{firstLine(next.ask.reason || "A question without words", 120)}</bdi>
+            <bdi>{visible(firstLine(next.ask.reason || "A question without words", 120))}</bdi>
           </a>
         </p>
       ) : (
@@ -276,8 +313,8 @@ function Afterwards({ ask, next }: { ask: Ask; next: Next | undefined }) {
 function PathSoFar({ ask }: { ask: Ask }) {
   const of = "executionId" in ask.of ? ask.of : null;
   const state = useResource(
-    async (signal) => (of ? get("/workflows/{id}/executions/{executionId}/state", { path: { id: of.workflowId, executionId: of.executionId }, signal }) : null),
-    [of?.executionId ?? ""],
+    async (signal) => (of ? get("/workflows/{id}/executions/{executionId}/state", { path: { id: of.workflowId, executionId: of.executionId }, query: { values: false }, signal }) : null),
+    [of?.workflowId ?? "", of?.executionId ?? ""],
   );
   const steps = (state.data?.steps ?? []).filter((step) => !step.path.includes("[") || step.path === of?.path).slice(-6);
   if (!of || steps.length === 0) return null;

@@ -6,9 +6,9 @@ const lettersMax = 80;
 
 /** Finds questions that have the same words as another one: only what they are about tells them apart. */
 export function alike(asks: readonly Ask[]): Set<string> {
-  const byWords = new Map<string, string[]>();
-  for (const { reason, askId } of asks) byWords.set(reason, [...(byWords.get(reason) ?? []), askId]);
-  return new Set([...byWords.values()].filter((ids) => ids.length > 1).flat());
+  const counts = new Map<string, number>();
+  for (const { reason } of asks) counts.set(reason, (counts.get(reason) ?? 0) + 1);
+  return new Set(asks.filter(({ reason }) => (counts.get(reason) ?? 0) > 1).map(({ askId }) => askId));
 }
 
 /** The first plain fields of what a question is about: `order A-1, amount 900`. */

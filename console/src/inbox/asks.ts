@@ -2,10 +2,11 @@ import type { Ask } from "../api/types.ts";
 import { nameOf, type Named } from "../lib/named.ts";
 
 /** By deadline, those without one last, then by age: the order of the server. */
-export function byUrgency(asks: Ask[]): Ask[] {
-  const due = (ask: Ask): number => (ask.deadline ? Date.parse(ask.deadline) : Number.POSITIVE_INFINITY);
+export function byUrgency(asks: readonly Ask[]): Ask[] {
+  // Times are read once of each: there may be thousands, and more with every second.
+  const keyed = asks.map((ask) => ({ ask, due: ask.deadline ? Date.parse(ask.deadline) : Number.POSITIVE_INFINITY, opened: Date.parse(ask.openedAt) }));
   const compare = (a: number, b: number): number => (a === b ? 0 : a - b);
-  return asks.sort((a, b) => compare(due(a), due(b)) || compare(Date.parse(a.openedAt), Date.parse(b.openedAt)));
+  return keyed.sort((a, b) => compare(a.due, b.due) || compare(a.opened, b.opened)).map(({ ask }) => ask);
 }
 
 /** Orders of the list: that of the server, and the oldest first. */
@@ -15,18 +16,15 @@ export function ordered(asks: readonly Ask[], order: Order): Ask[] {
   return order === "deadline" ? [...asks] : [...asks].sort((a, b) => Date.parse(a.openedAt) - Date.parse(b.openedAt));
 }
 
-/** The open and the closed asks after news of one. An older revision than the known one changes nothing. */
-export function change(asks: Map<string, Ask>, closed: Map<string, Ask>, ask: Ask): { asks: Map<string, Ask>; closed: Map<string, Ask> } {
+/** Puts news of an ask among the open and the closed ones. An older revision than the known one changes nothing. */
+export function change(asks: Map<string, Ask>, closed: Map<string, Ask>, ask: Ask): void {
   const known = asks.get(ask.askId);
-  const next = { asks: new Map(asks), closed: new Map(closed) };
-  if (ask.state === "open") {
-    if (closed.has(ask.askId) || (known && known.revision > ask.revision)) return { asks, closed };
-    next.asks.set(ask.askId, ask);
-  } else {
-    next.asks.delete(ask.askId);
-    next.closed.set(ask.askId, ask);
+  if (ask.state !== "open") {
+    asks.delete(ask.askId);
+    closed.set(ask.askId, ask);
+  } else if (!closed.has(ask.askId) && !(known && known.revision > ask.revision)) {
+    asks.set(ask.askId, ask);
   }
-  return next;
 }
 
 /** Where it is in the words of a person: `Expense approval / manager`. */

@@ -15,15 +15,20 @@ export interface AskedPage {
 export const done = "done";
 export const declined = "declined";
 
+/** How versions before `openPage` wrote it: questions that they stored are still open. */
 const written = /^Open (\S+) \(at [^\s;)]+(?:; the server is at ([^)]+))?\)\. Then answer/;
 
-/** The page of a question, of which the schema of the answer has the whole address. */
+/** The page of a question, which the schema of its answer names. */
 export function pageOf(schema: unknown): AskedPage | null {
-  const { enum: values, description } = asSchema(schema) ?? {};
+  const { enum: values, description, openPage } = asSchema(schema) ?? {};
   if (JSON.stringify(values) !== JSON.stringify([done, declined])) return null;
-  const [, given, server] = (typeof description === "string" && written.exec(description)) || [];
+  const [given, server] = openPage === undefined ? (written.exec(textOf(description))?.slice(1) ?? []) : [textOf(openPage?.url), textOf(openPage?.serverHost)];
   const url = given ? parsed(given) : null;
-  return url && { address: url.href, host: url.host, isEncrypted: url.protocol === "https:", server };
+  return url && { address: url.href, host: url.host, isEncrypted: url.protocol === "https:", server: server || undefined };
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
 }
 
 /** An address of a page; null for what is none, and for other schemes, which could run something. */

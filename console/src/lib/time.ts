@@ -51,10 +51,15 @@ const dayAndClock = new Intl.DateTimeFormat(undefined, {
   weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hour12: false,
 });
 
-/** The time of day today, else with the day. */
+const yearAndClock = new Intl.DateTimeFormat(undefined, {
+  day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", hour12: false,
+});
+
+/** The time of day today, else with the day, and with the year if that is another one. */
 export function absolute(at: number, from: number): string {
-  const same = new Date(at).toDateString() === new Date(from).toDateString();
-  return (same ? clock : dayAndClock).format(at);
+  const [day, today] = [new Date(at), new Date(from)];
+  if (day.toDateString() === today.toDateString()) return clock.format(at);
+  return (day.getFullYear() === today.getFullYear() ? dayAndClock : yearAndClock).format(at);
 }
 
 export function parse(time: string | null | undefined): number | null {

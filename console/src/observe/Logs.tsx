@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
+import { token } from "../api/auth.ts";
 import { address, send } from "../api/client.ts";
-import { type ApiError, refusal } from "../api/error.ts";
+import { type ApiError, isRefused, refusal } from "../api/error.ts";
 import { type Names, useNames } from "../api/names.ts";
 import { asError } from "../api/resource.ts";
 import { nameOf, type Named } from "../lib/named.ts";
@@ -9,6 +10,7 @@ import { number, plural } from "../lib/text.ts";
 import { parse } from "../lib/time.ts";
 import { Empty, Loading } from "../parts/Empty.tsx";
 import { Problem } from "../parts/Problem.tsx";
+import { fromInput, toInput } from "../schema/typed.ts";
 import { type Line, Lines } from "./Lines.tsx";
 import { newIn, type Numbered, type Page, startOf, type Tail, withNewest, withOlder } from "./tail.ts";
 
@@ -86,8 +88,11 @@ function useTail(until: string): { tail: Tail | null; waiting: string; error: Ap
     setTail(null);
     setHeld(null);
     const controller = new AbortController();
+    // A slow answer is waited for: one that a newer one has overtaken would put the list back. A refusal stays one.
+    let isBusy = false;
     const beat = async (): Promise<void> => {
-      if (document.hidden) return;
+      if (document.hidden || isBusy) return;
+      isBusy = true;
       try {
         const page = await read({}, controller.signal);
         if (paused.current) setHeld(page);
@@ -95,17 +100,21 @@ function useTail(until: string): { tail: Tail | null; waiting: string; error: Ap
         setTail((before) => (!before ? startOf(page) : paused.current ? before : withNewest(before, page)));
         setError(null);
       } catch (failure) {
-        if (!controller.signal.aborted) setError(asError(failure));
+        if (controller.signal.aborted) return;
+        setError(asError(failure));
+        if (isRefused(asError(failure))) clearInterval(timer);
+      } finally {
+        isBusy = false;
       }
     };
-    void beat();
     // What is before a time does not change.
     const timer = until ? undefined : setInterval(() => void beat(), interval);
+    void beat();
     return () => {
       controller.abort();
       clearInterval(timer);
     };
-  }, [key]);
+  }, [key, token.value]);
 
   const pause = (on: boolean): void => {
     paused.current = on;
@@ -171,7 +180,7 @@ function Filters({ names }: { names: Names }) {
       </label>
       <label>
         Jump to
-        <input type="datetime-local" step="1" value={param("until")} onChange={(event) => setParams({ until: event.currentTarget.value })} />
+        <input type="datetime-local" step="1" value={toInput(param("until"), "date-time")} onChange={(event) => setParams({ until: fromInput(event.currentTarget.value, "date-time") })} />
       </label>
     </div>
   );

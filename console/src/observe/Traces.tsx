@@ -1,10 +1,11 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { get } from "../api/client.ts";
 import type { ApiError } from "../api/error.ts";
 import { type Names, useNames } from "../api/names.ts";
 import { asError } from "../api/resource.ts";
 import type { TraceItem } from "../api/types.ts";
 import { nameOf } from "../lib/named.ts";
+import { isNarrow } from "../lib/narrow.ts";
 import { param, setParams, to } from "../lib/router.ts";
 import { number } from "../lib/text.ts";
 import { duration } from "../lib/time.ts";
@@ -33,6 +34,11 @@ const columns = (names: Names): Column<TraceItem>[] => [
     kind: "wide",
     cell: (row) => (
       <>
+        {isNarrow() && (
+          <span>
+            <Id id={row.traceId} href={to("observe", "traces", row.traceId)} max={12} />{" "}
+          </span>
+        )}
         <bdi>{nameOf(row.entityType === "agent" ? names.agents : names.workflows, row.entityId)}</bdi>{" "}
         <span class="quiet">
           {row.entityType} <code>{row.entityId}</code>
@@ -56,30 +62,57 @@ function isUncertain(row: TraceItem): boolean {
   return row.spanCount >= certainSpans;
 }
 
+/** What was read of the traces of one filter. */
+interface Read {
+  key: string;
+  rows: TraceItem[] | null;
+  cursor: string | null;
+  error: ApiError | null;
+}
+
+/** Pages of traces. Answers for another filter are left out, and each page is asked for once. */
+function useTraces(type: "" | "agent" | "workflow", entityId: string): Read & { more: () => void; reload: () => void } {
+  const key = `${type}/${entityId}`;
+  const none: Read = { key, rows: null, cursor: null, error: null };
+  const [state, setState] = useState(none);
+  const [round, setRound] = useState(0);
+  const isReading = useRef(false);
+  const page = (cursor: string | null, signal?: AbortSignal) => get("/observability/traces", { query: { limit: 100, ...(type ? { entityType: type } : {}), ...(entityId ? { entityId } : {}), ...(cursor ? { cursor } : {}) }, ...(signal ? { signal } : {}) });
+
+  useEffect(() => {
+    const controller = new AbortController();
+    setState((before) => (before.key === key ? before : none));
+    page(null, controller.signal).then(
+      ({ traces, nextCursor }) => {
+        if (!controller.signal.aborted) setState({ key, rows: traces, cursor: nextCursor ?? null, error: null });
+      },
+      (failure: unknown) => {
+        if (!controller.signal.aborted) setState((before) => ({ ...before, error: asError(failure) }));
+      },
+    );
+    return () => controller.abort();
+  }, [key, round]);
+
+  const more = (): void => {
+    const asked = state.cursor;
+    // After a failure somebody asks again.
+    if (!asked || state.error || isReading.current) return;
+    isReading.current = true;
+    const put = (change: (before: Read) => Read): void => setState((before) => (before.key === key && before.cursor === asked ? change(before) : before));
+    page(asked)
+      .then(({ traces, nextCursor }) => put((before) => ({ ...before, rows: [...(before.rows ?? []), ...traces], cursor: nextCursor ?? null })))
+      .catch((failure: unknown) => put((before) => ({ ...before, error: asError(failure) })))
+      .finally(() => (isReading.current = false));
+  };
+  return { ...(state.key === key ? state : none), more, reload: () => setRound((n) => n + 1) };
+}
+
 /** Traces, newest first. */
 export function Traces() {
   const names = useNames();
   const type = param("type") === "agent" ? "agent" : param("type") === "workflow" ? "workflow" : "";
   const entityId = param("of");
-  const [rows, setRows] = useState<TraceItem[] | null>(null);
-  const [cursor, setCursor] = useState<string | null>(null);
-  const [error, setError] = useState<ApiError | null>(null);
-  const [round, setRound] = useState(0);
-
-  const read = async (from: string | null): Promise<void> => {
-    try {
-      const page = await get("/observability/traces", { query: { limit: 100, ...(type ? { entityType: type } : {}), ...(entityId ? { entityId } : {}), ...(from ? { cursor: from } : {}) } });
-      setRows((before) => (from ? [...(before ?? []), ...page.traces] : page.traces));
-      setCursor(page.nextCursor ?? null);
-      setError(null);
-    } catch (failure) {
-      setError(asError(failure));
-    }
-  };
-  useEffect(() => {
-    setRows(null);
-    void read(null);
-  }, [type, entityId, round]);
+  const { rows, cursor, error, more, reload } = useTraces(type, entityId);
 
   return (
     <>
@@ -100,18 +133,18 @@ export function Traces() {
             <Each type="agent" label="One agent" list={names.agents} />
           </select>
         </label>
-        <button type="button" class="button clear" onClick={() => setRound(round + 1)}>
+        <button type="button" class="button clear" onClick={reload}>
           Read again
         </button>
       </div>
-      {error && <Problem error={error} retry={() => setRound(round + 1)} />}
+      {error && <Problem error={error} retry={reload} />}
       {!rows && !error && <Loading what="traces" />}
       {rows?.length === 0 && (
         <Empty title="No traces">
           <p>Each execution and each generation leaves a trace, with its steps, turns and calls as spans.</p>
         </Empty>
       )}
-      {rows && rows.length > 0 && <Table label="Traces" columns={columns(names)} rows={rows} id={(row) => row.traceId} href={(row) => to("observe", "traces", row.traceId)} more={cursor ? () => void read(cursor) : undefined} />}
+      {rows && rows.length > 0 && <Table label="Traces" columns={columns(names)} rows={rows} id={(row) => row.traceId} href={(row) => to("observe", "traces", row.traceId)} more={cursor ? more : undefined} />}
       {rows?.some(isUncertain) && <p class="note">Spans with a + are at least so many: the list counts the first 1,000 events of a trace. Its page has them.</p>}
     </>
   );

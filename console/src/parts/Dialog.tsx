@@ -5,6 +5,8 @@ import { Icon } from "./icons.tsx";
 /** A modal dialog of the browser: it keeps the focus, and Escape closes it. */
 export function Dialog({ title, close, wide, children }: { title: string; close: () => void; wide?: boolean; children: ComponentChildren }) {
   const ref = useRef<HTMLDialogElement>(null);
+  // A text that is marked up to the outside is no press there.
+  const isPressed = useRef(false);
   // Before the page is painted: what has the focus then gets it back.
   useLayoutEffect(() => {
     const dialog = ref.current;
@@ -29,8 +31,9 @@ export function Dialog({ title, close, wide, children }: { title: string; close:
         event.preventDefault();
         close();
       }}
+      onPointerDown={(event) => (isPressed.current = event.target === ref.current)}
       onClick={(event) => {
-        if (event.target === ref.current) close();
+        if (event.target === ref.current && isPressed.current) close();
       }}
     >
       <div class="dialog">

@@ -8,7 +8,7 @@ const keys: [string, string][] = [
   ["Ctrl K", "go to an execution, a workflow, an agent, an MCP server, a view or an action"],
   ["?", "this list"],
   ["j  k", "next and previous row of a list"],
-  ["Enter", "open the row"],
+  ["Enter", "open the row; in the inbox, go to the answer"],
   ["Escape", "close what is open"],
   ["←  →", "in an execution: one event back and forth"],
   ["Ctrl Enter", "send the form that has the focus"],

@@ -123,7 +123,10 @@ function firstNames(entries: [string, unknown][]): string {
   return (text.length > 60 ? `${text.slice(0, 60)}…` : text) + (entries.length > 4 ? ", …" : "");
 }
 
-/** Control characters as pictures: they would be invisible, or change what surrounds them. */
+/** Control characters as pictures, and those that turn others around as numbers: they would be invisible, or change what surrounds them. */
 export function visible(text: string): string {
-  return text.replace(/[\u0000-\u0008\u000b-\u001f]/g, (letter) => String.fromCharCode(0x2400 + letter.charCodeAt(0))).replace(/\u007f/g, "\u2421");
+  return text
+    .replace(/[\u0000-\u0008\u000b-\u001f]/g, (letter) => String.fromCharCode(0x2400 + letter.charCodeAt(0)))
+    .replace(/\u007f/g, "\u2421")
+    .replace(/[\u202d\u202e]/g, (letter) => `\\u{${letter.charCodeAt(0).toString(16)}}`);
 }

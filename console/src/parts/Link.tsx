@@ -39,7 +39,7 @@ export function LinkState() {
   const [kind, text] = stateOf(link);
   const help: Record<string, string> = {
     idle: "This page shows what was read; nothing on it changes by itself",
-    live: "Changes are shown as they happen",
+    live: "The inbox and executions change as it happens, lists within seconds",
     connecting: "Connecting",
     lost: "Changes are not shown",
   };
@@ -64,7 +64,11 @@ export function LinkLine() {
   if (link?.kind !== "lost" || now.value - link.since < tolerance) return null;
   const wait = Math.max(0, Math.ceil((link.retryAt - now.value) / 1000));
   return (
-    <div class="linkline" role="alert">
+    <div class="linkline">
+      {/* The seconds are not read out, one after the other. */}
+      <span class="visually-hidden" role="alert">
+        No connection. What is shown may be old.
+      </span>
       No connection for {lasting(now.value - link.since)}. What is shown is as old as that. {wait > 0 ? `Next try in ${wait} s.` : "Trying…"}
       {!online.value && " This browser has no network."}
     </div>

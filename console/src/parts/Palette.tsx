@@ -120,6 +120,7 @@ function Open() {
           chooseEarly(false);
         }}
         onKeyDown={(event) => {
+          if (event.isComposing) return;
           if (event.key === "ArrowDown") setAt(Math.min(found.length - 1, chosen + 1));
           else if (event.key === "ArrowUp") setAt(Math.max(0, chosen - 1));
           else if (event.key === "Enter" && found.length > 0) run(found[chosen]);

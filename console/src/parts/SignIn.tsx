@@ -8,9 +8,13 @@ export function SignIn() {
   const open = wanted.value;
   const [text, setText] = useState("");
   if (!open) return null;
+  const cancel = (): void => {
+    setText("");
+    open.give(null);
+  };
   const loginUrl = boot.loginUrl && /^https?:\/\/|^\//.test(boot.loginUrl) ? boot.loginUrl : null;
   return (
-    <Dialog title="This server needs a token" close={() => open.give(null)}>
+    <Dialog title="This server needs a token" close={cancel}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -37,7 +41,7 @@ export function SignIn() {
               Get a token
             </a>
           )}
-          <button type="button" class="button" onClick={() => open.give(null)}>
+          <button type="button" class="button" onClick={cancel}>
             Cancel
           </button>
         </div>

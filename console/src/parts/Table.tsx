@@ -19,6 +19,8 @@ interface TableProps<T> {
   href: (row: T) => string;
   /** Called when the last rows come into view. */
   more?: (() => void) | undefined;
+  /** Called with the rows that are drawn. */
+  see?: (start: number, end: number) => void;
   /** Rows with boxes to choose them. */
   chosen?: ReadonlySet<string>;
   choose?: (id: string, on: boolean) => void;
@@ -30,7 +32,7 @@ function rowHeight(): number {
 }
 
 /** Rows in the window of the page: only those that are seen are drawn, so that a list can be long. */
-export function Table<T>({ label, columns, rows, id, href, more, chosen, choose }: TableProps<T>) {
+export function Table<T>({ label, columns, rows, id, href, more, see, chosen, choose }: TableProps<T>) {
   const body = useRef<HTMLDivElement>(null);
   const [range, setRange] = useState({ start: 0, end: 40 });
   const [height, setHeight] = useState(rowHeight());
@@ -56,6 +58,7 @@ export function Table<T>({ label, columns, rows, id, href, more, chosen, choose 
   useEffect(() => {
     if (more && range.end >= rows.length) more();
   }, [range.end, rows.length, more]);
+  useEffect(() => see?.(range.start, range.end), [range]);
 
   const step = (by: number): void => {
     const links = [...(body.current?.querySelectorAll<HTMLElement>("[data-row]") ?? [])];

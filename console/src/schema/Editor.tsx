@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import type { ApiError } from "../api/error.ts";
 import { SchemaFields } from "./Form.tsx";
 import { asSchema, type Schema, shapeOf } from "./schema.ts";
+import { Broken, fromJson, hasBroken } from "./typed.ts";
 import { type Fault, faultOf, validate } from "./validate.ts";
 
 export interface Draft {
@@ -30,7 +31,7 @@ export function Editor({ schema, draft, change, error, showFaults, label }: {
       {hasForm && (
         <div class="tabs small" role="group" aria-label={`${label} as`}>
           {(["form", "json"] as const).map((each) => (
-            <button key={each} type="button" aria-pressed={mode === each} onClick={() => setMode(each)} disabled={each === "form" && draft.broken !== null}>
+            <button key={each} type="button" aria-pressed={mode === each} onClick={() => setMode(each)} disabled={each === "form" ? draft.broken !== null : hasBroken(draft.value)}>
               {each === "form" ? "Form" : "JSON"}
             </button>
           ))}
@@ -47,16 +48,12 @@ export function Editor({ schema, draft, change, error, showFaults, label }: {
 
 function JsonEditor({ draft, change, faults, label }: { draft: Draft; change: (draft: Draft) => void; faults: Fault[]; label: string }) {
   const [text, setText] = useState(draft.broken ?? JSON.stringify(draft.value, null, 2) ?? "");
-  const [wrong, setWrong] = useState("");
+  const read = fromJson(text);
+  const wrong = read instanceof Broken ? read.why : "";
   const put = (typed: string): void => {
     setText(typed);
-    try {
-      change({ value: typed.trim() === "" ? undefined : JSON.parse(typed), broken: null });
-      setWrong("");
-    } catch (error) {
-      change({ ...draft, broken: typed });
-      setWrong((error as Error).message);
-    }
+    const value = fromJson(typed);
+    change(value instanceof Broken ? { ...draft, broken: typed } : { value, broken: null });
   };
   return (
     <div class="field">

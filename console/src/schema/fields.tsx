@@ -1,7 +1,8 @@
 import type { ComponentChildren } from "preact";
-import { useId, useState } from "preact/hooks";
+import { useId, useRef, useState } from "preact/hooks";
 import { AnyField, type FieldProps } from "./Form.tsx";
 import { chosenAfter, defaults, isNullable, type Option, resolve, type Schema, variantName } from "./schema.ts";
+import { asNumber, Broken, fromInput, fromJson, toInput } from "./typed.ts";
 import { variantOf } from "./validate.ts";
 
 interface Ids {
@@ -42,7 +43,13 @@ export function TextField(props: FieldProps & { is: "string" | "number" | "integ
   const isLong = is === "string" && (text.includes("\n") || text.length > 80 || (maxLength ?? 0) >= 200);
   // What is required and left empty is null, if it may be.
   const empty = props.required && isNullable(schema, root) ? null : undefined;
-  const put = (typed: string): void => change(typed === "" ? empty : is === "string" ? fromInput(typed, format) : asNumber(typed));
+  const [typed, setTyped] = useState("");
+  const put = (next: string): void => {
+    setTyped(next);
+    change(next === "" ? empty : is === "string" ? fromInput(next, format) : asNumber(next));
+  };
+  // A number stays as it was typed for as long as it is the value: `0.0` may become `0.05`.
+  const shown = is === "string" ? toInput(text, format) : typed !== "" && Object.is(asNumber(typed), value) ? typed : text;
   const range = is === "string" ? "" : [minimum, maximum].map((bound) => bound ?? "").join(" – ");
   return (
     <Row props={props}>
@@ -55,31 +62,13 @@ export function TextField(props: FieldProps & { is: "string" | "number" | "integ
             type={(is === "string" ? inputType(format) : "text") as "text"}
             inputMode={is === "string" ? undefined : is === "integer" ? "numeric" : "decimal"}
             placeholder={range === " – " ? "" : range}
-            value={is === "string" ? toInput(text, format) : text}
+            value={shown}
             onInput={(event) => put(event.currentTarget.value)}
           />
         );
       }}
     </Row>
   );
-}
-
-/** What is no number stays as it was typed, and is reported. */
-function asNumber(typed: string): number | string {
-  const value = Number(typed.replace(",", "."));
-  return Number.isFinite(value) && typed.trim() !== "" && !/[.,]$/.test(typed) ? value : typed;
-}
-
-/** Fields for a time have none for a zone: they show and take the time of this browser. */
-function toInput(text: string, format: string | undefined): string {
-  if (format !== "date-time" || text === "") return text;
-  const at = new Date(text);
-  if (Number.isNaN(at.getTime())) return "";
-  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
-}
-
-function fromInput(typed: string, format: string | undefined): string {
-  return format === "date-time" ? new Date(typed).toISOString() : typed;
 }
 
 /** Two buttons: a box that is not ticked would not tell "no" from "not answered". */
@@ -108,7 +97,7 @@ export function ChoiceField(props: FieldProps & { options: Option[] }) {
         >
           <option value="-1">{required ? "Choose…" : "none"}</option>
           {options.map(({ text }, index) => (
-            <option key={text} value={String(index)}>
+            <option key={index} value={String(index)}>
               {text}
             </option>
           ))}
@@ -124,14 +113,14 @@ function Radios({ props, options }: { props: FieldProps; options: Option[] }) {
   const description = resolve(schema, root).description;
   const fault = faults.find((item) => item.path === path);
   return (
-    <fieldset class={`field radios ${fault ? "faulty" : ""}`}>
+    <fieldset class={`field radios ${fault ? "faulty" : ""}`} aria-describedby={`${name}-help`}>
       <legend>
         <bdi>{label}</bdi> {!required && <span class="quiet small">optional</span>}
       </legend>
       {description && <p class="hint">{description}</p>}
       <div class="segments">
-        {options.map((option) => (
-          <label key={option.text}>
+        {options.map((option, index) => (
+          <label key={index}>
             <input type="radio" name={name} checked={JSON.stringify(option.value) === JSON.stringify(value)} onChange={() => change(option.value)} />
             <span>
               <bdi>{option.text}</bdi>
@@ -144,13 +133,16 @@ function Radios({ props, options }: { props: FieldProps; options: Option[] }) {
           </button>
         )}
       </div>
-      <p class="fault">{fault?.message}</p>
+      <p class="fault" id={`${name}-help`}>
+        {fault?.message}
+      </p>
     </fieldset>
   );
 }
 
 /** Boxes for a list of some of these values. */
 export function ChoicesField(props: FieldProps & { options: Option[] }) {
+  const id = useId();
   const { options, label, required, value, change, faults, path, schema, root } = props;
   const description = resolve(schema, root).description;
   const fault = faults.find((item) => item.path === path);
@@ -161,20 +153,22 @@ export function ChoicesField(props: FieldProps & { options: Option[] }) {
     change(next.length === 0 && !required ? undefined : next);
   };
   return (
-    <fieldset class={`field ${fault ? "faulty" : ""}`}>
+    <fieldset class={`field ${fault ? "faulty" : ""}`} aria-describedby={id}>
       <legend>
         <bdi>{label}</bdi> {!required && <span class="quiet small">optional</span>}
       </legend>
       {description && <p class="hint">{description}</p>}
       <div class="boxes">
-        {options.map((option) => (
-          <label key={option.text}>
+        {options.map((option, index) => (
+          <label key={index}>
             <input type="checkbox" checked={has(option)} onChange={(event) => put(option, event.currentTarget.checked)} />
             <bdi>{option.text}</bdi>
           </label>
         ))}
       </div>
-      <p class="fault">{fault?.message}</p>
+      <p class="fault" id={id}>
+        {fault?.message}
+      </p>
     </fieldset>
   );
 }
@@ -184,13 +178,14 @@ export function ArrayField(props: FieldProps & { items: Schema }) {
   const list = Array.isArray(value) ? (value as unknown[]) : [];
   const replace = (next: unknown[]): void => change(next.length === 0 && !required ? undefined : next);
   const fault = faults.find((item) => item.path === path);
+  const keys = useKeys(list.length);
   return (
     <fieldset class="group">
       <legend>
         <bdi>{label}</bdi> {!required && <span class="quiet small">optional</span>}
       </legend>
       {list.map((item, index) => (
-        <div class="item" key={index}>
+        <div class="item" key={keys[index]}>
           <AnyField
             schema={items}
             root={root}
@@ -201,7 +196,7 @@ export function ArrayField(props: FieldProps & { items: Schema }) {
             label={`${index + 1}`}
             required
           />
-          <button type="button" class="bare small" onClick={() => replace(list.filter((_, at) => at !== index))} aria-label={`Remove ${index + 1} of ${label}`}>
+          <button type="button" class="bare small" onClick={() => (keys.splice(index, 1), replace(list.filter((_, at) => at !== index)))} aria-label={`Remove ${index + 1} of ${label}`}>
             remove
           </button>
         </div>
@@ -212,6 +207,15 @@ export function ArrayField(props: FieldProps & { items: Schema }) {
       <p class="fault">{fault?.message}</p>
     </fieldset>
   );
+}
+
+/** Keys of the items of a list, which keep them when others before them are removed: their fields have states of their own. */
+function useKeys(count: number): number[] {
+  const keys = useRef<number[]>([]).current;
+  const next = useRef(0);
+  keys.splice(count);
+  while (keys.length < count) keys.push(next.current++);
+  return keys;
 }
 
 /** One of several forms. An optional one can be left out. */
@@ -256,11 +260,10 @@ export function VariantField(props: FieldProps & { variants: Schema[] }) {
 
 export function JsonField(props: FieldProps) {
   const { value, change } = props;
-  const [text, setText] = useState(value === undefined ? "" : JSON.stringify(value, null, 2));
-  const [wrong, setWrong] = useState("");
+  const [text, setText] = useState(value === undefined ? "" : value instanceof Broken ? value.text : JSON.stringify(value, null, 2));
   return (
     <Row props={props}>
-      {(ids) => (
+      {(ids, faulty) => (
         <>
           <textarea
             id={ids.input}
@@ -268,20 +271,15 @@ export function JsonField(props: FieldProps) {
             rows={4}
             value={text}
             placeholder="JSON"
+            aria-invalid={faulty || value instanceof Broken}
             aria-describedby={ids.help}
             spellcheck={false}
             onInput={(event) => {
-              const typed = event.currentTarget.value;
-              setText(typed);
-              try {
-                change(typed.trim() === "" ? undefined : JSON.parse(typed));
-                setWrong("");
-              } catch (error) {
-                setWrong((error as Error).message);
-              }
+              setText(event.currentTarget.value);
+              change(fromJson(event.currentTarget.value));
             }}
           />
-          {wrong && <p class="fault">{wrong}</p>}
+          {!faulty && value instanceof Broken && <p class="fault">{value.why}</p>}
         </>
       )}
     </Row>

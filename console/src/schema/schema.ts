@@ -27,6 +27,8 @@ export interface Schema {
   maxItems?: number;
   default?: unknown;
   examples?: unknown[];
+  /** A page that is opened before the answer. */
+  openPage?: { url?: unknown; serverHost?: unknown } | null;
 }
 
 /** A value to choose, and what it is called. */

@@ -1,4 +1,5 @@
 import { asSchema, follow, type Schema } from "./schema.ts";
+import { Broken } from "./typed.ts";
 
 /** A place in a value, as `lines[0].amount`, and what is wrong there. */
 export interface Fault {
@@ -11,10 +12,11 @@ export interface Fault {
  * (formats, conditions) passes.
  */
 export function validate(given: unknown, value: unknown, root = asSchema(given), path = ""): Fault[] {
+  const here = (message: string): Fault[] => [{ path, message }];
+  if (value instanceof Broken) return here(`is no JSON: ${value.why}`);
   const declared = asSchema(given);
   if (!declared || !root) return [];
   const schema = follow(declared, root);
-  const here = (message: string): Fault[] => [{ path, message }];
   if (value === undefined) return here("is missing");
   if (schema.enum && !schema.enum.some((option) => isSame(option, value))) return here(`must be one of ${schema.enum.map(show).join(", ")}`);
   if (schema.const !== undefined && !isSame(schema.const, value)) return here(`must be ${show(schema.const)}`);

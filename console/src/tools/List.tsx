@@ -1,5 +1,5 @@
 import { get } from "../api/client.ts";
-import { useBeating } from "../api/resource.ts";
+import { useBeating, useResource } from "../api/resource.ts";
 import type { McpServer, Tool } from "../api/types.ts";
 import { useListKeys, useTitle } from "../lib/hooks.ts";
 import { to } from "../lib/router.ts";
@@ -16,8 +16,9 @@ import { ToolRow } from "./Tool.tsx";
 import "../workflows/workflows.css";
 import "./tools.css";
 
-/** Milliseconds after which servers are read again. */
+/** Milliseconds after which servers are read again, which is little; and tools, with all that they say. */
 export const beatEvery = 5000;
+export const toolsEvery = 60_000;
 
 const example = `[mcp.files]
 command = ["npx", "-y", "@modelcontextprotocol/server-filesystem", "/srv/files"]
@@ -27,9 +28,9 @@ approval = ["write_file"]`;
 /** The MCP servers, and the tools that are of none. */
 export function ToolsView() {
   useTitle("Tools");
-  const beat = Math.floor(now.value / beatEvery);
-  const servers = useBeating(beat, (signal) => get("/tools/mcp", { signal }));
-  const tools = useBeating(beat, (signal) => get("/tools", { signal }));
+  const servers = useBeating(Math.floor(now.value / beatEvery), (signal) => get("/tools/mcp", { signal }));
+  // Those of servers are shown on their pages.
+  const tools = useResource((signal) => get("/tools", { signal }), [], Math.floor(now.value / toolsEvery));
   const list = useListKeys();
   const others = tools.data && otherTools(servers.data ?? [], tools.data);
   return (

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { get } from "../api/client.ts";
-import { useBeating } from "../api/resource.ts";
+import { useBeating, useResource } from "../api/resource.ts";
 import type { McpServer, Tool } from "../api/types.ts";
 import { boot } from "../lib/boot.ts";
 import { useTitle } from "../lib/hooks.ts";
@@ -16,8 +16,8 @@ import { Stale } from "../parts/Stale.tsx";
 import { Status } from "../parts/Status.tsx";
 import { Since } from "../parts/Time.tsx";
 import { Changed } from "./Changed.tsx";
-import { beatEvery } from "./List.tsx";
-import { stateOf, toolsOf, unmatchedText } from "./servers.ts";
+import { beatEvery, toolsEvery } from "./List.tsx";
+import { signOf, stateOf, toolsOf, unmatchedText } from "./servers.ts";
 import { ToolRow } from "./Tool.tsx";
 import "./tools.css";
 
@@ -25,12 +25,13 @@ import "./tools.css";
 export function ServerView({ path }: { path: string[] }) {
   const name = path[1] ?? "";
   useTitle(name);
-  const beat = Math.floor(now.value / beatEvery);
-  const servers = useBeating(beat, (signal) => get("/tools/mcp", { signal }));
-  const tools = useBeating(beat, (signal) => get("/tools", { signal }));
+  const servers = useBeating(Math.floor(now.value / beatEvery), (signal) => get("/tools/mcp", { signal }));
+  const server = servers.data?.find((each) => each.name === name);
+  // The list has all tools of all servers, with their schemas: it is read again when something says that it differs.
+  const version = server && `${signOf(server)} ${Math.floor(now.value / toolsEvery)}`;
+  const tools = useResource(async (signal) => (version === undefined ? undefined : get("/tools", { signal })), [name], version);
   if (servers.error && !servers.data) return <Problem error={servers.error} retry={servers.reload} />;
   if (!servers.data) return <Loading what="the MCP server" />;
-  const server = servers.data.find((each) => each.name === name);
   if (!server) {
     return (
       <Empty title="There is no such MCP server" isPage>

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { McpServer, McpToolChanged, Tool } from "../api/types.ts";
-import { changedParts, countsOf, otherTools, revealed, toolsOf, unmatchedText, whileChanged } from "./servers.ts";
+import { changedParts, countsOf, otherTools, revealed, signOf, toolsOf, unmatchedText, whileChanged } from "./servers.ts";
 
 function server(given: Partial<McpServer>): McpServer {
   return { name: "files", transport: "program", state: "ready", since: "2026-11-20T10:00:00Z", tools: [], leftOut: [], changed: [], unmatched: [], running: 0, lost: 0, calls: 0, failures: 0, ...given };
@@ -28,6 +28,14 @@ test("a server has the tools that it lists, and those that are named and never s
   );
   assert.deepEqual(otherTools([files], registered).map(({ name }) => name), ["filesystem", "refund"]);
   assert.equal(otherTools([], registered).length, 4);
+});
+
+test("what tools say is read again when one of them may say something else", () => {
+  const before = server({ tools: ["files.read"], calls: 1 });
+  assert.equal(signOf(before), signOf({ ...before, running: 2, calls: 9, failures: 3 }));
+  const write = change("write", ["description"]);
+  const signs = [before, { ...before, tools: [] }, { ...before, since: "2026-11-20T11:00:00Z" }, { ...before, changed: [write] }, { ...before, changed: [{ ...write, hash: "h2" }] }].map(signOf);
+  assert.equal(new Set(signs).size, signs.length);
 });
 
 test("counts and changes are words", () => {

@@ -13,6 +13,11 @@ export function stateOf({ state }: McpServer): [Kind, string] {
   return states[state];
 }
 
+/** A text that differs when the tools of the server may say something else: other ones, other changes, another connection. */
+export function signOf({ since, state, tools, changed }: McpServer): string {
+  return JSON.stringify([since, state, tools, changed.map(({ name, hash }) => [name, hash])]);
+}
+
 /** A tool of a server, with what is known of it. */
 export interface ServerTool {
   /** Name under which agents and steps know it. */

@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { curl } from "../api/curl.ts";
 import type { WorkflowDetail } from "../api/types.ts";
 import { go, to } from "../lib/router.ts";
@@ -7,6 +7,7 @@ import { type Call, useAct, whyNot } from "../parts/Act.tsx";
 import { Copy } from "../parts/Copy.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { type Draft, Editor } from "../schema/Editor.tsx";
+import { focusFault } from "../schema/focus.ts";
 import { asSchema, initial } from "../schema/schema.ts";
 import { validate } from "../schema/validate.ts";
 
@@ -25,12 +26,16 @@ export function Run({ workflow }: { workflow: WorkflowDetail }) {
     // It answers when the execution is recorded, and does not wait for its end.
     headers: { prefer: "respond-async" },
   };
+  const form = useRef<HTMLFormElement>(null);
   const submit = (): void => {
+    if (isBusy || whyNot(call.path) !== "") return;
     setTried(true);
     if (draft.broken === null && validate(workflow.inputSchema, draft.value).length === 0) void run(call);
+    else focusFault(form.current);
   };
   return (
     <form
+      ref={form}
       class="runform"
       noValidate
       onSubmit={(event) => {

@@ -11,6 +11,7 @@ use url::Url;
 use super::call::failed;
 use super::settings::{McpServer, McpTransport, OnInput};
 use super::tasks::Task;
+use crate::mcp_servers::OPEN_PAGE;
 
 /// Longest text of a question, in bytes.
 pub(super) const MESSAGE_BYTES_MAX: usize = 4096;
@@ -217,15 +218,21 @@ impl Question {
                 ask.schema(schema.clone()).declinable()
             }
             Self::Page { message, url } => {
-                let hosts = hosts(server, url);
+                let server_host = other_host(server, url);
+                let hosts = hosts(url, server_host);
                 let shown = match url.len() {
                     0..=URL_SHOWN_BYTES_MAX => url.clone(),
                     _ => format!("{}… (whole in the form)", shortened(url, URL_SHOWN_BYTES_MAX)),
                 };
                 let text = format!("{name} asks to open {shown} ({hosts}): {message}");
+                let mut page = json!({ "url": url });
+                if let Some(host) = server_host {
+                    page["serverHost"] = Value::from(host);
+                }
                 ToolAsk::new(text).schema(json!({
                     "type": "string", "enum": [DONE, DECLINED],
-                    "description": format!("Open {url} ({hosts}). Then answer whether it is done.")
+                    "description": format!("Open {url} ({hosts}). Then answer whether it is done."),
+                    OPEN_PAGE: page
                 }))
             }
         };
@@ -271,15 +278,21 @@ fn allowed(server: &McpServer) -> Result<&OnInput, ToolError> {
     })
 }
 
+/// Returns the host of the server of a page; `None` if it is that of the page, or the server is a program.
+fn other_host<'a>(server: &'a McpServer, url: &str) -> Option<&'a str> {
+    let McpTransport::Http { url: own, .. } = &server.transport else { return None };
+    let page = Url::parse(url).ok();
+    let is_own = page.is_some_and(|page| page.host_str() == own.host_str());
+    (!is_own).then(|| own.host_str().unwrap_or("another host"))
+}
+
 /// Names the host of a page, and that of the server if it is another.
-fn hosts(server: &McpServer, url: &str) -> String {
+fn hosts(url: &str, server_host: Option<&str>) -> String {
     let host = Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
     let host = host.unwrap_or_default();
-    match &server.transport {
-        McpTransport::Http { url, .. } if url.host_str() != Some(&*host) => {
-            format!("at {host}; the server is at {}", url.host_str().unwrap_or("another host"))
-        }
-        McpTransport::Http { .. } | McpTransport::Program { .. } => format!("at {host}"),
+    match server_host {
+        Some(other) => format!("at {host}; the server is at {other}"),
+        None => format!("at {host}"),
     }
 }
 

@@ -196,6 +196,8 @@ fn all_questions_of_a_server_are_answered_with_its_state() {
                   127.0.0.1): Pay";
     assert_eq!(page["reason"], reason);
     assert_eq!(page["schema"]["enum"], json!(["done", "declined"]));
+    let opened = json!({ "url": "https://pay.example/1", "serverHost": "127.0.0.1" });
+    assert_eq!(page["schema"]["openPage"], opened);
     assert_eq!(answer(&server, &page, &json!("done")), 200);
     let seats = open_ask(&server);
     assert_eq!(seats["reason"], "cinema asks: How many seats for Alien?");

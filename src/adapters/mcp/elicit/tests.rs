@@ -97,19 +97,33 @@ fn a_page_of_another_host_is_shown_with_both() {
     let headers: Vec<(HeaderName, _)> = Vec::new();
     server.transport =
         McpTransport::Http { url: Url::parse("https://mcp.example/a").unwrap(), headers };
-    for (url, hosts) in [
-        ("https://mcp.example/pay", "(at mcp.example)"),
-        ("https://evil.example/pay", "(at evil.example; the server is at mcp.example)"),
+    for (url, hosts, server_host) in [
+        ("https://mcp.example/pay", "(at mcp.example)", None),
+        (
+            "https://evil.example/pay",
+            "(at evil.example; the server is at mcp.example)",
+            Some("mcp.example"),
+        ),
     ] {
         let ask = shown(&server, url);
         assert_eq!(ask.question, format!("own asks to open {url} {hosts}: Pay"));
         let schema = ask.schema.unwrap();
         assert!(schema["description"].as_str().unwrap().contains(hosts), "{schema}");
+        let mut page = json!({ "url": url });
+        if let Some(host) = server_host {
+            page["serverHost"] = json!(host);
+        }
+        assert_eq!(schema[OPEN_PAGE], page);
     }
     let long = format!("https://mcp.example/{}", "a".repeat(URL_SHOWN_BYTES_MAX));
     let ask = shown(&server, &long);
     assert!(ask.question.contains("(whole in the form)") && !ask.question.contains(&long));
-    assert!(ask.schema.unwrap()["description"].as_str().unwrap().contains(&long));
+    let schema = ask.schema.unwrap();
+    assert!(schema["description"].as_str().unwrap().contains(&long));
+    assert_eq!(schema[OPEN_PAGE]["url"], *long);
+    // a program has no host
+    let ask = shown(&super::super::settings::tests::server("own"), "https://a.example/");
+    assert_eq!(ask.schema.unwrap()[OPEN_PAGE], json!({ "url": "https://a.example/" }));
 }
 
 #[test]

@@ -18,7 +18,8 @@ use self::notices::words;
 use crate::api::ApiError;
 use crate::api::inbox::{AskForm, Link, Mistake};
 use crate::api::query::Pairs;
-use crate::web::html::{escape, with_links};
+use crate::mcp_servers::OPEN_PAGE;
+use crate::web::html::{escape, link_to, with_links};
 
 pub(super) const STYLE: &str = include_str!("style.css");
 
@@ -95,6 +96,9 @@ impl Filled<'_> {
                 writeln!(html, "<dt>Until</dt><dd><time datetime=\"{iso}\">{shown}</time></dd>");
         }
         let _ = writeln!(html, "<dt>You answer as</dt><dd>{}</dd>\n</dl>", escape(&holder));
+        if let Some(link) = self.detail.schema.as_ref().and_then(page_link) {
+            let _ = writeln!(html, "<p class=\"text\" dir=\"auto\">{link}</p>");
+        }
         let form = AskForm::of(self.detail);
         let shown = payload.as_deref().filter(|payload| !payload.is_null());
         match (&form, shown) {
@@ -125,6 +129,19 @@ fn title(detail: &AskDetail) -> String {
             format!("{}: {}", step.workflow_id, step_id_of(&step.path))
         }
     }
+}
+
+/// Returns a link to the page that is opened before the answer, which names its host.
+fn page_link(schema: &Value) -> Option<String> {
+    let page = schema.get(OPEN_PAGE)?;
+    let address = page.get("url").and_then(Value::as_str)?;
+    let link = link_to(address, |host| format!("Open the page at {host}"))?;
+    Some(match page.get("serverHost").and_then(Value::as_str) {
+        Some(other) => {
+            format!("{link}. It is not of the MCP server, which is at {}.", escape(other))
+        }
+        None => link,
+    })
 }
 
 /// Returns true if the payload is the reason once more: a model that asks has nothing else to say.

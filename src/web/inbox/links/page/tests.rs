@@ -118,6 +118,23 @@ fn an_ask_that_may_be_declined_has_a_button_for_that() {
     assert_eq!(declining(&asked, &Vec::new()), None);
 }
 
+#[test]
+fn a_page_that_is_to_be_opened_is_a_link() {
+    let asked = |page: Value| {
+        let schema = json!({ "type": "string", "enum": ["done", "declined"], OPEN_PAGE: page });
+        let detail = step("Pay", Value::Null, &schema);
+        let (link, given) = (link("user:ann"), Vec::new());
+        Filled { link: &link, detail: &detail, given: &given, mistakes: &[] }.html()
+    };
+    let page = asked(json!({ "url": "https://pay.example/a.", "serverHost": "<mcp.example>" }));
+    assert!(page.contains(" href=\"https://pay.example/a.\" "), "{page}");
+    assert!(page.contains(">Open the page at pay.example</a>"), "{page}");
+    assert!(page.contains("which is at &lt;mcp.example&gt;."), "{page}");
+    for other in [json!({ "url": "javascript:alert(1)" }), json!({}), json!("https://a.example/")] {
+        assert!(!asked(other).contains("<a "));
+    }
+}
+
 fn approval(payload: Value, arguments: Option<&Value>) -> AskDetail {
     let subject = AskSubject::Call(AskedCall {
         agent_id: Arc::from("desk"),

@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { token } from "./auth.ts";
+import { follow, links } from "./follow.ts";
+
+const seen = { hidden: false, addEventListener: () => undefined, removeEventListener: () => undefined };
+globalThis.document = seen as unknown as Document;
+
+/** Lets everything happen that waits for nothing. */
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const state = (): string[] => [...links.peek().values()].map(({ kind }) => kind);
+
+/** Answers with these, and notes behind which event each request asks. */
+function serve(context: TestContext, answers: (() => Response)[]): string[] {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const asked: string[] = [];
+  globalThis.fetch = async (_, init) => {
+    asked.push(new Headers(init?.headers).get("last-event-id") ?? "");
+    return (answers[asked.length - 1] ?? opened)();
+  };
+  return asked;
+}
+
+/** A stream with one event that does not end. */
+function opened(): Response {
+  return new Response(new ReadableStream({ start: (stream) => stream.enqueue(new TextEncoder().encode("id: 7\ndata: {}\n\n")) }));
+}
+
+function refusing(status: number): () => Response {
+  return () => Response.json({ success: false, error: "no" }, { status });
+}
+
+test("a stream that says nothing is made again behind its last event", async (context) => {
+  const asked = serve(context, []);
+  const stop = follow("/stream", { onFrame: () => false });
+  for (let n = 0; n < 3; n++) await turn();
+  assert.deepEqual([asked, state()], [[""], ["live"]]);
+  context.mock.timers.tick(119_999);
+  assert.deepEqual(state(), ["live"]);
+  context.mock.timers.tick(1);
+  assert.deepEqual(state(), ["lost"]);
+  context.mock.timers.tick(1000);
+  for (let n = 0; n < 3; n++) await turn();
+  assert.deepEqual([asked, state()], [["", "7"], ["live"]]);
+  stop();
+  assert.deepEqual(state(), []);
+});
+
+test("a refusal stays one until there is another token", async (context) => {
+  const asked = serve(context, [refusing(403)]);
+  const told: number[] = [];
+  const stop = follow("/stream", { onFrame: () => false, onRefused: ({ status }) => told.push(status) });
+  for (let n = 0; n < 3; n++) await turn();
+  context.mock.timers.tick(600_000);
+  assert.deepEqual([asked.length, state(), told], [1, ["refused"], [403]]);
+  token.value = "another";
+  for (let n = 0; n < 3; n++) await turn();
+  assert.deepEqual([asked.length, state()], [2, ["live"]]);
+  stop();
+  token.value = "a third";
+  for (let n = 0; n < 3; n++) await turn();
+  assert.equal(asked.length, 2);
+});
+
+test("too many requests are no refusal", async (context) => {
+  const asked = serve(context, [refusing(429)]);
+  const stop = follow("/stream", { onFrame: () => false });
+  for (let n = 0; n < 3; n++) await turn();
+  assert.deepEqual(state(), ["lost"]);
+  context.mock.timers.tick(1000);
+  for (let n = 0; n < 3; n++) await turn();
+  assert.deepEqual([asked.length, state()], [2, ["live"]]);
+  stop();
+});
