@@ -195,8 +195,7 @@ impl Application {
             });
         }
         web.metrics.clone_from(&metrics);
-        web.reload_status = Arc::clone(&reload_status);
-        web.servers = servers;
+        (web.reload_status, web.servers) = (Arc::clone(&reload_status), servers);
         let catalogue = Arc::clone(&web.binding.catalogue);
         let shutdown = Shutdown::new();
         // callers reach the others through a load balancer, which repeats what was not connected

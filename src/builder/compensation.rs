@@ -69,11 +69,10 @@ impl Compensation {
     /// Sets the arguments of a tool: JSON whose strings are expressions, or a closure over a
     /// [`Scope`](super::Scope). Default: the output of the step.
     pub fn args<Shape>(mut self, value: impl Computation<Shape>) -> Self {
-        match &self.rule.kind {
-            StepKind::Then { body: Body::Tool { .. } } => {
-                self.given = Some(("args", value.given()))
-            }
-            _ => self.misfits.push(("args", ARGS_ALONE)),
+        if let StepKind::Then { body: Body::Tool { .. } } = &self.rule.kind {
+            self.given = Some(("args", value.given()));
+        } else {
+            self.misfits.push(("args", ARGS_ALONE));
         }
         self
     }
@@ -81,9 +80,10 @@ impl Compensation {
     /// Sets the input of a workflow: JSON whose strings are expressions, or a closure over a
     /// [`Scope`](super::Scope). Default: the output of the step.
     pub fn input<Shape>(mut self, value: impl Computation<Shape>) -> Self {
-        match &self.rule.kind {
-            StepKind::Workflow { .. } => self.given = Some(("input", value.given())),
-            _ => self.misfits.push(("input", "is only valid beside `workflow`")),
+        if let StepKind::Workflow { .. } = &self.rule.kind {
+            self.given = Some(("input", value.given()));
+        } else {
+            self.misfits.push(("input", "is only valid beside `workflow`"));
         }
         self
     }

@@ -210,17 +210,15 @@ impl Runtime {
             let Some(last) = facts.last() else { return Ok(known) };
             after = last.next_seq() - 1;
             for Recorded { fact, by, .. } in facts {
-                match fact {
-                    Fact::StepSuspended { id: of, payload, question, .. }
-                        if of.as_deref() == id =>
-                    {
-                        (known.payload, known.question) = (payload, question);
-                    }
-                    Fact::StepResumed { id: of, data, .. } if of.as_deref() == id => {
-                        known.answer = Some(Answered { by, data });
-                        return Ok(known);
-                    }
-                    _ => {}
+                if let Fact::StepSuspended { id: of, payload, question, .. } = &fact
+                    && of.as_deref() == id
+                {
+                    (known.payload, known.question) = (payload.clone(), question.clone());
+                } else if let Fact::StepResumed { id: of, data, .. } = fact
+                    && of.as_deref() == id
+                {
+                    known.answer = Some(Answered { by, data });
+                    return Ok(known);
                 }
             }
         }

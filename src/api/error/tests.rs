@@ -184,17 +184,6 @@ fn an_ask_of_others_says_why() {
             "Others are asked, not this caller".to_owned(),
         ),
         (
-            AskError::NotPermitted {
-                request: Arc::from("POST /tools/mcp/own/accept"),
-                needs: "the role admin".to_owned(),
-            },
-            403,
-            "not_assigned",
-            "Approving this call counts for later calls too, and needs what POST /tools/mcp/own/accept \
-             needs: the role admin. The ask stays open, and can be declined"
-                .to_owned(),
-        ),
-        (
             AskError::Claimed { by: "lea".into(), until },
             409,
             "ask_claimed",
@@ -212,6 +201,16 @@ fn an_ask_of_others_says_why() {
         assert_eq!((error.status(), error.code().as_str()), (status, code));
         assert_eq!(error.to_string(), text);
     }
+}
+
+#[test]
+fn an_approval_that_needs_more_says_what() {
+    let (request, needs) = (Arc::from("POST /x"), "the role admin".to_owned());
+    let error = ApiError::from_ask("ask_1", AskError::NotPermitted { request, needs });
+    assert_eq!((error.status(), error.code().as_str()), (403, "not_assigned"));
+    let text = "Approving this call counts for later calls too, and needs what POST /x needs: the \
+                role admin. The ask stays open, and can be declined";
+    assert_eq!(error.to_string(), text);
 }
 
 #[test]

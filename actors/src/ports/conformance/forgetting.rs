@@ -66,9 +66,9 @@ pub(super) async fn facts_and_history_of_a_user_are_erased(mut bench: Bench) {
     let facts = bench.facts("x", 0, 10).await;
     let named: Vec<_> = facts.iter().map(|it| name_of(it.by.as_ref())).collect();
     assert_eq!(named, [FORGOTTEN, FORGOTTEN, "ann", FORGOTTEN]);
-    let noted = facts.iter().filter_map(|it| match &it.fact {
-        Fact::StepResumed { data, .. } => Some(Value::clone(data)),
-        _ => None,
+    let noted = facts.iter().filter_map(|it| {
+        let Fact::StepResumed { data, .. } = &it.fact else { return None };
+        Some(Value::clone(data))
     });
     let noted: Vec<_> = noted.collect();
     assert_eq!(noted, [json!(null), json!({ "note": "ann" }), json!(null)]);
