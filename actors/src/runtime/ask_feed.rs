@@ -33,7 +33,7 @@ const CLOSED_MAX: usize = 1_000;
 /// subscriber that follows misses none. They are shared by all subscribers.
 const NEWS_MAX: usize = 16_384;
 
-/// What changes of an open ask, as last seen.
+/// Parts of an open ask that change, as last seen.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     to: Vec<Assignee>,

@@ -31,7 +31,7 @@ const MARGIN_MAX: Duration = Duration::from_secs(30);
 const EARLY_LIMIT: Duration = Duration::from_secs(5);
 /// Pause after a failed fetch while the token before is still good.
 const EARLY_PAUSE: Duration = Duration::from_secs(10);
-/// Pause after a new token was refused: what is wrong then, such as the audience, is mended by people, and
+/// Pause after a new token was refused: what is wrong then, such as the audience, is corrected by people, and
 /// authorization servers count what they give.
 const REFUSED_PAUSE: Duration = Duration::from_secs(30);
 /// Time for which a failure is that of all requests.
