@@ -42,7 +42,7 @@ test("logs are filtered, searched, paused and gone back in", async () => {
   await server.ended("flaky", next);
   await page.getByText(/paused: \d newer/).waitFor();
   assert.equal(await lines.count(), before);
-  await page.getByRole("button", { name: "Go on" }).click();
+  await page.getByRole("button", { name: "Continue" }).click();
   await lines.locator(`a[href$="${next}"]`).first().waitFor();
 
   await page.getByLabel("Jump to").fill("2020-01-01T10:00:00");
