@@ -108,7 +108,7 @@ impl Runtime {
                     why: CANCELLED.to_owned(),
                     at: self.shared.clock.now(),
                 };
-                Ok(match end_and_count(&self.generations, id, end).await? {
+                Ok(match end_and_count(&self.generation_deps(), id, end).await? {
                     true => Stopped::Cancelled,
                     false => Stopped::Changed,
                 })

@@ -58,9 +58,10 @@ pub(crate) async fn end_and_count(
 ) -> Result<bool, Unavailable> {
     let mut all = Vec::new();
     let has_ended = end_kept(&*deps.generations, id, end, &mut all).await;
-    withdraw(deps, all.iter_mut().flat_map(|ended| std::mem::take(&mut ended.questions)).collect());
     // the spans of a parent end after those of its children
-    for ended in all.into_iter().rev() {
+    for mut ended in all.into_iter().rev() {
+        let questions = std::mem::take(&mut ended.questions);
+        questions.into_iter().for_each(|question| question.notify(&deps.registry));
         let mut turns = ended.turns.iter().map(|turn| &**turn);
         deps.meter.generation_ended(&ended.record, &mut turns, ended.worked);
         if deps.feed.is_watched() {
@@ -68,16 +69,6 @@ pub(crate) async fn end_and_count(
         }
     }
     has_ended
-}
-
-/// Notifies the tools of withdrawn questions, as they are registered now.
-fn withdraw(deps: &GenerationDeps, questions: Vec<WithdrawnQuestion>) {
-    if questions.is_empty() {
-        return;
-    }
-    let runtime = deps.home.runtime();
-    let registry = runtime.map_or_else(|| Arc::clone(&deps.registry), |runtime| runtime.registry());
-    questions.into_iter().for_each(|question| question.notify(&registry));
 }
 
 impl Ended {
