@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use crate::domain::ids::ExecutionId;
 pub use crate::domain::machine::{AtDeadline, Awaited, Cause, ChildQuestion, Ending, FailedStep};
+pub use crate::domain::note::CallStage;
+use crate::domain::time::Timestamp;
 use crate::ports::store::{Ask, Header, Projection, Status};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +30,21 @@ pub struct WaitReport {
     /// that the agent of a step waits for. They are looked up by the process that asks.
     #[serde(skip)]
     pub asks: BTreeMap<Arc<str>, Vec<Ask>>,
+    /// Calls of tools by the agents of steps, by their generation. They are looked up by the process
+    /// that asks.
+    #[serde(skip)]
+    pub calls: BTreeMap<Arc<str>, Vec<AwaitedCall>>,
+}
+
+/// Call of a tool by the agent of a step, which has no result so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AwaitedCall {
+    pub tool_call_id: Arc<str>,
+    /// Name of the tool.
+    pub tool: Arc<str>,
+    pub stage: CallStage,
+    /// Time at which it was begun, if that is recorded.
+    pub since: Option<Timestamp>,
 }
 
 impl WaitReport {
@@ -41,6 +58,7 @@ impl WaitReport {
             ending: None,
             children: BTreeMap::new(),
             asks: BTreeMap::new(),
+            calls: BTreeMap::new(),
         }
     }
 }

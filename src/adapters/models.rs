@@ -89,12 +89,13 @@ pub enum Omitted {
     PresencePenalty,
     Seed,
     StopSequences,
+    ParallelToolCalls,
     ProviderOptions,
 }
 
 impl Omitted {
     /// All options, by their names in the configuration.
-    pub const NAMES: [(&str, Self); 8] = [
+    pub const NAMES: [(&str, Self); 9] = [
         ("temperature", Self::Temperature),
         ("max_output_tokens", Self::MaxOutputTokens),
         ("top_p", Self::TopP),
@@ -102,6 +103,7 @@ impl Omitted {
         ("presence_penalty", Self::PresencePenalty),
         ("seed", Self::Seed),
         ("stop_sequences", Self::StopSequences),
+        ("parallel_tool_calls", Self::ParallelToolCalls),
         ("provider_options", Self::ProviderOptions),
     ];
 }

@@ -1,5 +1,6 @@
 //! Parsing and validation of query parameters.
 
+mod door;
 mod execution;
 mod outcomes;
 mod permission;
@@ -35,7 +36,7 @@ pub struct ExecutionQuery {
     pub limit: usize,
 }
 
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 14] = [
     "status",
     "userId",
     "from",
@@ -47,6 +48,7 @@ const NAMES: [&str; 13] = [
     "idPrefix",
     "error",
     "definitionHash",
+    "via",
     "limit",
     "cursor",
 ];
@@ -86,6 +88,7 @@ fn filter_of(pairs: &Pairs) -> Result<ExecutionFilter, ApiError> {
         is_exhaustive: false,
         error: read_name(pairs, "error")?,
         definition_hash: read_name(pairs, "definitionHash")?,
+        via: door::read(pairs)?,
     })
 }
 
@@ -291,7 +294,7 @@ mod tests {
     #[test]
     fn unknown_parameters_are_refused_with_the_nearest() {
         let list = "known parameters: status, userId, from, to, endedFrom, endedTo, replayOf, \
-                    parentExecutionId, idPrefix, error, definitionHash, limit, cursor";
+                    parentExecutionId, idPrefix, error, definitionHash, via, limit, cursor";
         let rows = [
             ("stauts", "did you mean status?"),
             ("user_id", "did you mean userId?"),
@@ -335,6 +338,7 @@ mod tests {
             ("idPrefix", ""),
             ("error", ""),
             ("definitionHash", ""),
+            ("via", ""),
             ("cursor", "zz"),
             ("userId", ""),
         ];

@@ -54,7 +54,7 @@ pub(super) enum Command {
     /// Workflows of a running server: list, show and run them.
     Workflows(Group<workflows::Action>),
     /// Executions of a running server: find, follow and move them.
-    Executions(Group<executions::Action>),
+    Executions(Box<Group<executions::Action>>),
     /// Everything that waits for a person: list, show and answer it.
     Inbox(Group<inbox::Action>),
     /// Agents of a running server: list, show and ask them.

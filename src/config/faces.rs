@@ -10,7 +10,8 @@ use super::section::Section;
 use crate::faces::{Offered, OpenAiFace};
 
 pub use self::mcp::McpFace;
-pub(crate) use self::mcp::{FACE_NAME_CHARS_MAX, face_text, is_face_name};
+pub(crate) use self::mcp::face_text;
+pub(crate) use crate::faces::{FACE_NAME_CHARS_MAX, is_face_name};
 
 /// Value in place of a list of names.
 const ALL: &str = "*";

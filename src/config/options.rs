@@ -64,6 +64,7 @@ fn read_keys(section: &Section<'_>) -> ModelOptions {
         presence_penalty: number("presence_penalty", 0.0..=2.0),
         seed: whole("seed", 0..=i64::MAX),
         stop_sequences: section.get("stop_sequences").and_then(|entry| entry.texts()),
+        parallel_tool_calls: section.get("parallel_tool_calls").and_then(|entry| entry.flag()),
         provider_options: section.get("provider_options").and_then(|entry| {
             let is_table = entry.section().is_some();
             is_table.then(|| entry.json()).flatten()

@@ -7,6 +7,7 @@ mod bounds;
 mod changing;
 mod cluster;
 mod conformance;
+mod explained;
 mod files;
 mod measured;
 mod oauth;

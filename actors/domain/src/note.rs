@@ -42,10 +42,13 @@ pub enum CallStage {
     WaitsForPlace,
     /// It follows something that it has begun elsewhere, such as a task.
     Follows,
+    /// A person is asked.
+    Asks,
 }
 
 impl CallStage {
-    pub(crate) fn of(note: Option<&Value>) -> Self {
+    /// Returns the stage of a call that has this note.
+    pub fn of(note: Option<&Value>) -> Self {
         match note {
             None => Self::Works,
             Some(note) if Queued::of(note).is_some() => Self::WaitsForPlace,

@@ -4,6 +4,7 @@ mod content;
 mod error;
 mod note;
 mod read;
+mod withdrawal;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -17,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 pub use self::content::Content;
 pub use self::error::ToolError;
 pub(crate) use self::note::{NOTE_BYTES_MAX, Note, NoteRecipient, NoteSender, StepNote};
+pub use self::withdrawal::WithdrawalFunction;
+pub(crate) use self::withdrawal::WithdrawnQuestion;
 
 use crate::agent::ask::{Approval, OnCrash, ToolAsk};
 use crate::domain::expression::json_bytes_exceed;
@@ -51,6 +54,8 @@ pub struct ToolDefinition {
     pub approval: Option<Arc<Approval>>,
     /// Treatment of a call of an agent that a crash interrupted.
     pub on_crash: OnCrash,
+    /// Called when a question of the tool is withdrawn that has a memo.
+    pub on_withdrawal: Option<WithdrawalFunction>,
 }
 
 /// Implementation of a tool.
@@ -308,6 +313,7 @@ impl ToolDefinition {
             permits: None,
             approval: None,
             on_crash,
+            on_withdrawal: None,
         })
     }
 

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::agent::tool::WithdrawnQuestion;
 use crate::domain::assignment::AskRules;
 use crate::domain::fact::{Fact, Recorded, ResumedBy};
 use crate::domain::failure::shortened;
@@ -14,35 +15,73 @@ use crate::domain::state::Node;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{ASK_PREFIX, ASK_REASON_BYTES_MAX, AskChange, AskKind, AskState, NewAsk};
 
-/// Ids of open asks, by the paths of their steps. A step that waits for a child has none: the
-/// child has.
+/// Open asks, by the paths of their steps. A step that waits for a child has none: the child has.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct OpenAsks(HashMap<StepPath, Arc<str>>);
+pub(super) struct OpenAsks(HashMap<StepPath, OpenAsk>);
+
+#[derive(Debug, PartialEq)]
+struct OpenAsk {
+    id: Arc<str>,
+    /// The question of the step's tool, if it has a memo.
+    question: Option<WithdrawnQuestion>,
+}
+
+/// Changes of asks.
+#[derive(Debug, Default)]
+pub(super) struct AskChanges {
+    pub(super) asks: Vec<AskChange>,
+    /// Questions of tools that are withdrawn.
+    pub(super) withdrawn: Vec<WithdrawnQuestion>,
+}
+
+impl OpenAsk {
+    fn of(ask: &NewAsk, machine: &Machine) -> Self {
+        Self { id: Arc::clone(&ask.id), question: question_at(machine, &ask.place) }
+    }
+}
 
 impl OpenAsks {
     /// Returns the asks of what waits for a person now.
     pub(super) fn of(machine: &Machine) -> Self {
-        Self(asks_of(machine).into_iter().map(|ask| (ask.place, ask.id)).collect())
+        let asks = asks_of(machine).into_iter();
+        Self(asks.map(|ask| (Arc::clone(&ask.place), OpenAsk::of(&ask, machine))).collect())
     }
 
     /// Returns the changes that follow from new facts, which the machine has applied.
-    pub(super) fn follow(&mut self, facts: &[Recorded], machine: &Machine) -> Vec<AskChange> {
-        let mut changes = Vec::new();
+    pub(super) fn follow(&mut self, facts: &[Recorded], machine: &Machine) -> AskChanges {
+        let mut changes = AskChanges::default();
         for Recorded { at, fact, .. } in facts {
             if let Some(ask) = opened_by(fact, *at, machine) {
-                self.0.insert(Arc::clone(&ask.place), Arc::clone(&ask.id));
-                changes.push(AskChange::Open(ask));
+                self.0.insert(Arc::clone(&ask.place), OpenAsk::of(&ask, machine));
+                changes.asks.push(AskChange::Open(ask));
             } else if fact.end().is_some() {
-                let withdrawn = self.0.drain().map(|(_, id)| (id, AskState::Withdrawn));
-                changes.extend(withdrawn.map(|(id, state)| close(id, state, *at)));
+                for (_, open) in self.0.drain() {
+                    changes.close(open, AskState::Withdrawn, *at);
+                }
             } else if let Some((path, state)) = closed_by(fact)
-                && let Some(id) = self.0.remove(path)
+                && let Some(open) = self.0.remove(path)
             {
-                changes.push(close(id, state, *at));
+                changes.close(open, state, *at);
             }
         }
         changes
     }
+}
+
+impl AskChanges {
+    fn close(&mut self, OpenAsk { id, question }: OpenAsk, state: AskState, at: Timestamp) {
+        self.asks.push(AskChange::Close { id, state, at, answer: None });
+        if state == AskState::Withdrawn {
+            self.withdrawn.extend(question);
+        }
+    }
+}
+
+/// Returns the open question of the tool of a step, if it has a memo.
+fn question_at(machine: &Machine, path: &str) -> Option<WithdrawnQuestion> {
+    let (step, node) = machine.node(path)?;
+    let memo = Arc::clone(node.question()?.memo.as_ref()?);
+    Some(WithdrawnQuestion { tool: Arc::clone(step.work.tool()?), memo })
 }
 
 /// Returns the asks of what waits for a person now.
@@ -91,10 +130,6 @@ fn new_ask(
         rules,
         details: None,
     }
-}
-
-fn close(id: Arc<str>, state: AskState, at: Timestamp) -> AskChange {
-    AskChange::Close { id, state, at, answer: None }
 }
 
 /// A step suspends before its first attempt; after that, only its function does. The calls for

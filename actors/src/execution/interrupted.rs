@@ -63,10 +63,10 @@ async fn end(shared: &Shared, interrupted: &Interrupted) -> Result<(), Unavailab
         at: shared.clock.now(),
     };
     // set before the first execution is loaded
-    let Some(deps) = shared.generations.get() else {
+    let Some(deps) = shared.generation_deps() else {
         return Err(Unavailable::Busy { execution: None });
     };
-    end_and_count(deps, id, end).await?;
+    end_and_count(&deps, id, end).await?;
     Ok(())
 }
 

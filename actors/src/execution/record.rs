@@ -5,6 +5,7 @@ use std::sync::Arc;
 use actix::Context;
 use tokio::sync::oneshot::Sender;
 
+use crate::agent::tool::WithdrawnQuestion;
 use crate::commands::ExecutionCommand;
 use crate::domain::fact::{Fact, Recorded};
 use crate::domain::failure::shortened;
@@ -12,6 +13,7 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::machine::Batch;
 use crate::domain::state::Outcome;
 use crate::domain::time::Timestamp;
+use crate::execution::asks::AskChanges;
 use crate::execution::logging::log_facts;
 use crate::execution::outcome::outcome_of;
 use crate::execution::{ExecutionActor, LiveExecution};
@@ -31,6 +33,8 @@ pub(super) struct Pending {
     pub(super) facts: Arc<[Recorded]>,
     pub(super) armed: Vec<Timer>,
     pub(super) abandoned: Vec<ExecutionId>,
+    /// Questions of tools that are withdrawn.
+    pub(super) withdrawn: Vec<WithdrawnQuestion>,
     /// Called when this is durable, or with the reason why it is not.
     pub(super) then: Vec<Then>,
 }
@@ -67,7 +71,7 @@ impl ExecutionActor {
         let upto = life.machine.state().last_seq();
         let armed = own_armed(&life.header.id, &changes);
         let revision = life.recorded_revision.map_or(0, |newest| newest + 1);
-        let asks = life.asks.follow(&facts, &life.machine);
+        let AskChanges { asks, withdrawn } = life.asks.follow(&facts, &life.machine);
         self.shared.ask_alarm.note_opened(&asks);
         let append = Append {
             ticket: Ticket { shard: self.shard, key: self.key },
@@ -82,7 +86,8 @@ impl ExecutionActor {
         };
         life.recorded_revision = Some(revision);
         extras.idempotency.iter().for_each(|record| life.keys.remember(record));
-        life.pending.push_back(Pending { upto, facts, armed, abandoned, then: Vec::new() });
+        let then = Vec::new();
+        life.pending.push_back(Pending { upto, facts, armed, abandoned, withdrawn, then });
         life.hold_generations();
         self.shared.store.append(append);
         if let Some(claim) = &mut self.claim {
@@ -135,7 +140,7 @@ impl ExecutionActor {
     }
 
     fn became_durable(&mut self, pending: Pending, ctx: &mut Context<Self>) {
-        let Pending { upto, facts, armed, abandoned, then } = pending;
+        let Pending { upto, facts, armed, abandoned, withdrawn, then } = pending;
         if let Some(life) = &mut self.life {
             life.durable_seq = upto;
             life.measure(&*self.shared.meter, &facts);
@@ -147,6 +152,10 @@ impl ExecutionActor {
         self.report_to_parent(&facts);
         for child in abandoned {
             self.shared.deliver(child, ExecutionCommand::Timer(TimerKey::Abandoned));
+        }
+        if !withdrawn.is_empty() {
+            let registry = self.shared.registry();
+            withdrawn.into_iter().for_each(|question| question.notify(&registry));
         }
         if let Some(routes) = self.shared.routes.get() {
             // Full: the scheduler finds the timer in the store at its next poll.

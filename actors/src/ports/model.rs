@@ -39,6 +39,9 @@ pub struct ModelOptions {
     #[serde(deserialize_with = "seed_of")]
     pub seed: Option<i64>,
     pub stop_sequences: Option<Vec<String>>,
+    /// `false`: at most one call of a tool per answer, of providers that know this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parallel_tool_calls: Option<bool>,
     pub provider_options: Option<Value>,
 }
 

@@ -108,7 +108,7 @@ impl Runtime {
                     why: CANCELLED.to_owned(),
                     at: self.shared.clock.now(),
                 };
-                Ok(match end_and_count(&self.generations, id, end).await? {
+                Ok(match end_and_count(&self.generation_deps(), id, end).await? {
                     true => Stopped::Cancelled,
                     false => Stopped::Changed,
                 })
@@ -121,19 +121,23 @@ impl Runtime {
         let at = self.shared.clock.now();
         let changed = self.change_kept(id, async |found: &Kept| {
             if found.kept.is_cancelled {
-                return Ok::<_, Unavailable>(Change::None(Some(Vec::new())));
+                return Ok::<_, Unavailable>(Change::None(Some((Vec::new(), Vec::new()))));
             }
             if found.revision != revision {
                 return Ok(Change::None(None));
             }
             let mut kept = found.kept.clone();
-            let children: Vec<_> = kept.children().collect();
+            let stopped = (kept.children().collect(), kept.open_questions());
             let state = AskState::Withdrawn;
             let withdrawn = kept.cancel().into_iter();
             let asks = withdrawn.map(|id| AskChange::Close { id, state, at, answer: None });
-            Ok(Change::Put { kept: Box::new(kept), asks: asks.collect(), value: Some(children) })
+            Ok(Change::Put { kept: Box::new(kept), asks: asks.collect(), value: Some(stopped) })
         });
-        let Some((Some(children), _)) = changed.await? else { return Ok(Stopped::Changed) };
+        let Some((Some((children, questions)), _)) = changed.await? else {
+            return Ok(Stopped::Changed);
+        };
+        let registry = self.registry();
+        questions.into_iter().for_each(|question| question.notify(&registry));
         for child in children {
             let to = GenerationStatus::Cancelled;
             if let Err(why) = self.end_kept(&child, None, to, None, CANCELLED).await {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::Runtime;
+use crate::agent::generation::continuation::{Continuation, awaited_calls};
 use crate::cluster::activity::Activity;
 use crate::commands::ExecutionCommand;
 use crate::domain::time::Timestamp;
-use crate::ports::store::{ASK_PREFIX, AskState};
+use crate::ports::store::{ASK_PREFIX, AskState, ReadError};
 use crate::requests::{AskError, DescribeError, Target, Unavailable};
 use crate::shard::pulse::StalledThread;
 use crate::shard::stuck::StuckExecution;
@@ -15,6 +16,9 @@ use crate::wait_report::{Awaited, Cause, WaitReport};
 
 /// Asks that are looked up for one report. The list of asks has all.
 const ASKS_MAX: usize = 50;
+
+/// Generations that are looked up for one report.
+const GENERATIONS_MAX: usize = 50;
 
 impl Runtime {
     /// Reports what an execution waits for. The query does not keep it in memory.
@@ -29,7 +33,8 @@ impl Runtime {
             answer => answer?,
         };
         let report = self.shared.with_children(report).await?;
-        Ok(self.with_asks(report, &target.visibility).await?)
+        let report = self.with_asks(report, &target.visibility).await?;
+        Ok(self.with_calls(report).await?)
     }
 
     /// Looks up the open asks of suspensions that a caller sees. Those of the calls of an agent are
@@ -64,6 +69,28 @@ impl Runtime {
         Ok(report)
     }
 
+    /// Looks up the calls of tools that the agents of steps wait for. What cannot be read is left out.
+    async fn with_calls(
+        &self,
+        mut report: Box<WaitReport>,
+    ) -> Result<Box<WaitReport>, Unavailable> {
+        let store = &self.shared.store;
+        let found: Vec<_> = report.waits_for.iter().filter_map(generation_of).collect();
+        for id in found.into_iter().take(GENERATIONS_MAX) {
+            let (entry, stored) =
+                match tokio::try_join!(store.generation(&id), store.continuation(&id)) {
+                    Ok((Some(entry), stored)) => (entry, stored),
+                    // not recorded yet, or damaged
+                    Ok((None, _)) | Err(ReadError::Corrupt(_)) => continue,
+                    Err(error @ ReadError::Unavailable(_)) => return Err(error.into()),
+                };
+            let kept = stored.and_then(|it| Continuation::read(&it.body, &entry.record).ok());
+            let calls = entry.steps.last().map(|last| awaited_calls(last, kept.as_ref()));
+            report.calls.insert(id, calls.unwrap_or_default());
+        }
+        Ok(report)
+    }
+
     /// Returns the report on an execution whose process did not answer: what is recorded, and that it
     /// waits for that process.
     fn report_elsewhere(&self, recorded: Box<WaitReport>, since: Timestamp) -> Box<WaitReport> {
@@ -93,5 +120,24 @@ impl Runtime {
     /// Returns the threads of executions of this process that do not respond now.
     pub fn stalled_threads(&self) -> Vec<StalledThread> {
         self.shared.pulse.stalled()
+    }
+}
+
+/// Returns the generation of an agent that a step runs or waits for.
+fn generation_of(awaited: &Awaited) -> Option<Arc<str>> {
+    match &awaited.cause {
+        Cause::Body { generation, .. } => generation.clone(),
+        Cause::Asks { payload, .. } => payload.as_deref()?["generationId"].as_str().map(Arc::from),
+        Cause::Hold { .. }
+        | Cause::Resume { .. }
+        | Cause::Child { .. }
+        | Cause::Sleep
+        | Cause::Retry { .. }
+        | Cause::Missing { .. }
+        | Cause::Interrupted { .. }
+        | Cause::Turn
+        | Cause::Deciding
+        | Cause::Draining
+        | Cause::Elsewhere { .. } => None,
     }
 }

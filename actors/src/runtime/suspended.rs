@@ -329,6 +329,6 @@ impl Runtime {
     ) -> Result<bool, Unavailable> {
         let at = self.shared.clock.now();
         let end = PutAway { from, revision: None, status, error, why: why.to_owned(), at };
-        end_and_count(&self.generations, id, end).await
+        end_and_count(&self.generation_deps(), id, end).await
     }
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use futures_util::future::FutureExt as _;
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::agent::generation::GenerationRequest;
-use greenroom_actors::agent::tool::{ToolBody, ToolContext, ToolDefinition, ToolFunction};
+use greenroom_actors::agent::tool::{
+    ToolBody, ToolContext, ToolDefinition, ToolFunction, WithdrawalFunction,
+};
 use greenroom_actors::agent::{Approval, OnCrash, ToolAsk};
 use greenroom_actors::domain::definition::{
     Body, Projection, StepDefinition, StepKind, SuspendRule,
@@ -303,4 +305,55 @@ async fn a_question_of_a_step_shows_the_arguments_and_its_answer_as_it_was_given
     answer(&world, json!({ "n": 1 })).await;
     let shown = world.runtime.describe_ask(ask(&world, &open.id).await).await.unwrap();
     assert_eq!(*shown.answer.unwrap().data, json!({ "n": 1 }));
+}
+
+/// The tool, which keeps the memos of its withdrawn questions.
+fn withdrawable(memos: &Arc<Mutex<Vec<Value>>>) -> ToolDefinition {
+    let memos = Arc::clone(memos);
+    let on_withdrawal: WithdrawalFunction = Arc::new(move |memo| {
+        memos.lock().unwrap().push((*memo).clone());
+        std::future::ready(()).boxed()
+    });
+    ToolDefinition { on_withdrawal: Some(on_withdrawal), ..booking(None) }
+}
+
+#[actix::test]
+async fn a_tool_is_notified_of_its_questions_that_are_withdrawn() {
+    tokio::time::pause();
+    let memos = Arc::default();
+    let withdrawn = || std::mem::take(&mut *memos.lock().unwrap());
+    let moment = Duration::from_millis(100);
+
+    // of a step, also one that is in memory again
+    let mut world = stepping(withdrawable(&memos)).await;
+    drop(world.runtime.execute(start("w", "e", json!({}))).await.unwrap());
+    answer(&world, json!({ "n": 1 })).await;
+    pass(moment).await;
+    world = world.restart().await;
+    assert_eq!(withdrawn(), [Value::Null; 0]);
+    world.runtime.cancel(&target("w", "e"), None, None).await.unwrap();
+    pass(moment).await;
+    assert_eq!(withdrawn(), [json!([MEMO, 2])]);
+
+    // of a generation, and of that of a step
+    let script = || [calls(&[("c1", "book", json!({}))]), text("done")];
+    let (world, _) = crate::approvals::world(script(), vec![withdrawable(&memos)]).await;
+    let waiting = generate(&world).await;
+    let everything = Visibility::Everything;
+    world.runtime.cancel_generation("desk", &waiting.id, &everything).await.unwrap();
+    pass(moment).await;
+    assert_eq!(withdrawn(), [json!([MEMO, 1])]);
+    let (world, _) = crate::approvals::world(script(), vec![withdrawable(&memos)]).await;
+    drop(world.runtime.execute(start("w", "e", json!({}))).await.unwrap());
+    world.runtime.cancel(&target("w", "e"), None, None).await.unwrap();
+    pass(moment).await;
+    assert_eq!(withdrawn(), [json!([MEMO, 1])]);
+
+    // an answer is no withdrawal
+    let (world, _) = crate::approvals::world(script(), vec![withdrawable(&memos)]).await;
+    generate(&world).await;
+    answer(&world, json!({ "n": 1 })).await;
+    answer(&world, json!({ "n": 2 })).await;
+    pass(moment).await;
+    assert_eq!(withdrawn(), [Value::Null; 0]);
 }

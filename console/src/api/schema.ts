@@ -989,7 +989,7 @@ export interface paths {
         put?: never;
         /**
          * Complete a chat, as OpenAI's API, whole or as a stream
-         * @description `model` is the id of an agent, or `workflow/` and the id of a workflow, which gets the last message as its input. Calls of tools in the request end the answer; the agent's own tools are called here. With the header `X-Conversation-Id`, the agent remembers the conversation, and only messages after its last answer are new.
+         * @description `model` is the id of an agent, or `workflow/` and the id of a workflow, which gets the last message as its input. Calls of tools in the request end the answer; the agent's own tools are called here. With the header `X-Conversation-Id`, the agent remembers the conversation, and only messages after its last answer are new. With an `Idempotency-Key`, an agent begins one generation, and a repeated request is refused; one of a workflow gets the first answer.
          */
         post: operations["completeChat"];
         delete?: never;
@@ -1776,6 +1776,10 @@ export interface components {
             attempt?: number;
             /** @description Name of the tool that the attempt calls, since `since`. Only for a step that calls one. */
             tool?: string;
+            /** @description Generation of the agent that the step runs, or waits for. */
+            generationId?: string;
+            /** @description Calls of tools by this agent that have no result so far, in the order of the model's answer. */
+            calls?: components["schemas"]["AwaitedCall"][];
             /** @description Error of the last attempt. */
             error?: string;
             /** @description Failed attempts, oldest first. If there are many, only the newest. */
@@ -1783,6 +1787,18 @@ export interface components {
             child?: components["schemas"]["AwaitedChild"];
             /** @description Events that let it continue. A cancel ends every execution. */
             movedBy: components["schemas"]["Mover"][];
+        };
+        /** @description Call of a tool by the agent of a step, which has no result so far. */
+        AwaitedCall: {
+            toolCallId: string;
+            /** @description Name of the tool; that of a tool of an MCP server begins with the server's. */
+            tool: string;
+            /** @enum {string} */
+            stage: "works" | "queued" | "follows" | "asks";
+            /** @description Description for people. */
+            message: string;
+            /** @description Time at which it was begun, if that is recorded. */
+            since?: components["schemas"]["Timestamp"];
         };
         /** @description Execution that an andWorkflow step started. */
         AwaitedChild: {
@@ -2001,6 +2017,8 @@ export interface components {
             tools?: unknown;
             /** @description `auto`, `none`, `required`, or one of `tools` by its name; of the first turn. */
             tool_choice?: unknown;
+            /** @description `false`: at most one call of a tool per answer of the model, if its provider knows this. */
+            parallel_tool_calls?: boolean | null;
             /** @description Id of the user, if the server does not check tokens. */
             user?: string | null;
         };
@@ -2553,6 +2571,8 @@ export interface components {
             /** Format: int64 */
             seed?: number | null;
             stopSequences?: string[] | null;
+            /** @description `false`: at most one call of a tool per answer of the model, if its provider knows this. */
+            parallelToolCalls?: boolean | null;
             providerOptions?: Record<string, never> | null;
             context?: Record<string, never> | null;
             memory?: components["schemas"]["GenerationMemoryOptions"] | null;
@@ -4399,6 +4419,8 @@ export interface components {
          *     `request_invalid`: Invalid request: the body ends before it is complete
          *
          *     `unsupported_parameter`: n is not supported: one answer is given
+         *
+         *     `header_invalid`: Invalid header Idempotency-Key: must be 1 to 255 visible ASCII characters
          */
         "Refused400.79": {
             headers: {
@@ -5302,11 +5324,17 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `idempotency_key_reused`: Idempotency-Key was used with another body */
+        /**
+         * @description `generation_exists`: Generation 018f already exists
+         *
+         *     `idempotency_key_reused`: Idempotency-Key was used with another body
+         */
         "Refused409.83": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
+                "x-generation-id": components["headers"]["GenerationId"];
+                "x-trace-id": components["headers"]["TraceId"];
                 [name: string]: unknown;
             };
             content: {
@@ -6182,6 +6210,8 @@ export interface operations {
                 error?: string;
                 /** @description Executions that began with this version of the workflow. A page searches 1,000 executions, and may be empty although more follow */
                 definitionHash?: string;
+                /** @description Executions that were started through this door, or are part of what was. A page searches 1,000 executions, and may be empty although more follow */
+                via?: string;
                 /** @description Maximum number of executions */
                 limit?: number;
                 /** @description `nextCursor` of the previous page */
@@ -6316,6 +6346,8 @@ export interface operations {
                 error?: string;
                 /** @description Executions that began with this version of the workflow. A page searches 1,000 executions, and may be empty although more follow */
                 definitionHash?: string;
+                /** @description Executions that were started through this door, or are part of what was. A page searches 1,000 executions, and may be empty although more follow */
+                via?: string;
             };
             header?: {
                 /** @description A repeated request with the same key and body gets the response of the first one. Stored for `limits.idempotency_ttl`. */
@@ -6408,6 +6440,8 @@ export interface operations {
                 error?: string;
                 /** @description Executions that began with this version of the workflow. A page searches 1,000 executions, and may be empty although more follow */
                 definitionHash?: string;
+                /** @description Executions that were started through this door, or are part of what was. A page searches 1,000 executions, and may be empty although more follow */
+                via?: string;
                 /** @description Maximum number of executions */
                 limit?: number;
                 /** @description `nextCursor` of the previous page */
@@ -8381,7 +8415,10 @@ export interface operations {
     completeChat: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A repeated request with the same key and body gets the response of the first one. Stored for `limits.idempotency_ttl`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
             path?: never;
             cookie?: never;
         };

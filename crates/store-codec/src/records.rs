@@ -17,7 +17,8 @@ pub use self::asks::{
     ask_of, count_open_asks,
 };
 pub use self::execution::{
-    DEFINITION, EVENTS, REPLAYED_FROM, end_of, idempotency_of, projection_of, start_of, timer_of,
+    AROUND, DEFINITION, EVENTS, REPLAYED_FROM, end_of, idempotency_of, projection_of, start_of,
+    timer_of,
 };
 pub use self::known_tools::known_tool_of;
 pub use self::log::log_record_of;

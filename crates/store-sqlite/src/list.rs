@@ -11,7 +11,7 @@ use greenroom_actors::ports::store::{
     LIST_SEARCHED_MAX, Projection, StartRange, Status,
 };
 use greenroom_store_codec::lists::{PageRange, after_prefix, page_of_ids};
-use greenroom_store_codec::records::{DEFINITION, REPLAYED_FROM};
+use greenroom_store_codec::records::{AROUND, DEFINITION, REPLAYED_FROM};
 use greenroom_store_codec::{end_columns, execution_columns as columns, start_columns};
 use rusqlite::{Result, Statement, ToSql};
 
@@ -297,7 +297,10 @@ fn may_match(filter: &ExecutionFilter, row: &rusqlite::Row<'_>) -> Result<bool> 
     let text = |column| row.get_ref(column)?.as_str_or_null().map_err(rusqlite::Error::from);
     let (id, definition) = (text(1)?, text(DEFINITION)?);
     let begins = |begin: &str| id.is_some_and(|id| id.starts_with(begin));
-    Ok(filter.id_prefix.as_deref().is_none_or(begins)
+    // a trace without it was begun here, through the usual door
+    let has_door = filter.via.is_none() || row.get_ref(AROUND)?.as_bytes_or_null()?.is_some();
+    Ok(has_door
+        && filter.id_prefix.as_deref().is_none_or(begins)
         && filter.definition_hash.as_deref().is_none_or(|wanted| definition == Some(wanted)))
 }
 

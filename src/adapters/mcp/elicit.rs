@@ -99,6 +99,15 @@ impl Memo {
         })
     }
 
+    /// Returns the task that asks the question of a stored memo, if one does.
+    pub(super) fn task_of(memo: &Value) -> Option<String> {
+        match Self::deserialize(memo).ok()? {
+            Self::Round(round) => round.task.map(|task| task.id),
+            Self::Task { id } => Some(id),
+            Self::Again { .. } => None,
+        }
+    }
+
     /// Returns how a call with these answers continues.
     pub(super) fn next(self, given: &[Value]) -> Next {
         match self {

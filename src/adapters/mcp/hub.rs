@@ -24,6 +24,7 @@ use super::link::Link;
 use super::names::{Listed, RemoteTool};
 use super::records::Records;
 use super::settings::{McpServer, McpTransport};
+use super::tasks::on_withdrawal;
 use crate::mcp_servers::{McpServers, NotAccepted, ServerStatus};
 
 /// Longest wait for the end of programs when the process stops. Each of them is killed after a grace,
@@ -173,6 +174,7 @@ fn definition(link: &Arc<Link>, tool: &RemoteTool, is_guarded: bool) -> Arc<Tool
         permits: Some(Arc::clone(&link.permits)),
         approval: approval.map(|(_, approval)| Arc::clone(approval)),
         on_crash: if *is_repeatable { OnCrash::Repeat } else { OnCrash::Tell },
+        on_withdrawal: Some(on_withdrawal(link, name)),
     })
 }
 

@@ -1,9 +1,11 @@
 //! Calls that became tasks of their server: asked for until they end, and cancelled if nothing waits
 //! for them any longer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use greenroom_actors::agent::tool::{ToolContext, ToolError};
+use futures_util::FutureExt as _;
+use greenroom_actors::agent::tool::{ToolContext, ToolError, WithdrawalFunction};
 use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
 use rmcp::model::{
     CallToolResult, CancelTaskParams, ErrorData, GetTaskParams, InputRequiredResult,
@@ -157,6 +159,29 @@ impl Task {
     }
 }
 
+/// Returns the function of a tool that cancels the task whose question to a person is withdrawn, if its
+/// server can be reached.
+pub(super) fn on_withdrawal(link: &Arc<Link>, tool: &str) -> WithdrawalFunction {
+    let (link, tool) = (Arc::clone(link), Arc::<str>::from(tool));
+    Arc::new(move |memo| {
+        let (link, tool) = (Arc::clone(&link), Arc::clone(&tool));
+        async move {
+            let Some(id) = Memo::task_of(&memo) else { return };
+            match link.connected(&tool, None).await {
+                Ok(Peered { peer, .. }) => cancel(&peer, id).await,
+                Err(_) => log::debug!("a task of the MCP server {} is left alone", link.name()),
+            }
+        }
+        .boxed()
+    })
+}
+
+async fn cancel(peer: &Peer<RoleClient>, id: String) {
+    if let Err(error) = peer.cancel_task(CancelTaskParams::new(id)).await {
+        log::debug!("a task of an MCP server could not be cancelled: {error}");
+    }
+}
+
 /// Explains why a task was not seen. It works on, unless its server refuses to show it.
 fn not_seen(link: &Link, error: &ServiceError) -> Lost {
     match lost(link, error) {
@@ -212,11 +237,7 @@ impl Drop for Guard<'_> {
         else {
             return;
         };
-        let params = CancelTaskParams::new(std::mem::take(&mut self.id));
-        runtime.spawn(async move {
-            if let Err(error) = peer.cancel_task(params).await {
-                log::debug!("a task of an MCP server could not be cancelled: {error}");
-            }
-        });
+        let id = std::mem::take(&mut self.id);
+        runtime.spawn(async move { cancel(&peer, id).await });
     }
 }

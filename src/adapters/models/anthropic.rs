@@ -76,11 +76,15 @@ fn set_tools(body: &mut Map<String, Value>, prompt: &Prompt<'_>) {
         let choice = json!({ "type": "tool", "name": ANSWER_TOOL });
         body.insert("tool_choice".to_owned(), choice);
     }
-    let choice = match prompt.tool_choice {
-        ToolChoice::Auto => None,
+    let is_one_by_one = prompt.calls_one_by_one();
+    let mut choice = match prompt.tool_choice {
+        ToolChoice::Auto => is_one_by_one.then(|| json!({ "type": "auto" })),
         ToolChoice::Required => Some(json!({ "type": "any" })),
         ToolChoice::Tool(name) => Some(json!({ "type": "tool", "name": prompt.names.wire(name) })),
     };
+    if let Some(choice) = choice.as_mut().filter(|_| is_one_by_one) {
+        choice["disable_parallel_tool_use"] = true.into();
+    }
     set(body, "tool_choice", choice);
     set(body, "tools", Some(tools).filter(|tools| !tools.is_empty()));
 }

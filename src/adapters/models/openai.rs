@@ -48,6 +48,8 @@ pub(super) fn body(prompt: &Prompt<'_>) -> Result<Value, ModelError> {
             }
         };
         set(&mut body, "tool_choice", choice);
+        // the default needs no word, which some models refuse
+        set(&mut body, "parallel_tool_calls", prompt.calls_one_by_one().then_some(false));
     }
     let options = &prompt.options;
     // OpenAI's newer models refuse the old name, other servers do not know the new one

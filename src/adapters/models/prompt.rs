@@ -38,6 +38,13 @@ pub(super) enum Object<'a> {
     Schema(&'a Value),
 }
 
+impl Prompt<'_> {
+    /// Returns true if the model may call one tool per answer at most.
+    pub(super) fn calls_one_by_one(&self) -> bool {
+        !self.tools.is_empty() && self.options.parallel_tool_calls == Some(false)
+    }
+}
+
 impl<'a> Prompt<'a> {
     pub(super) fn new(
         config: &'a ProviderConfig,
@@ -116,6 +123,7 @@ fn without(options: &ModelOptions, omit: &[Omitted]) -> ModelOptions {
             Omitted::PresencePenalty => options.presence_penalty = None,
             Omitted::Seed => options.seed = None,
             Omitted::StopSequences => options.stop_sequences = None,
+            Omitted::ParallelToolCalls => options.parallel_tool_calls = None,
             Omitted::ProviderOptions => options.provider_options = None,
         }
     }

@@ -1,6 +1,7 @@
 //! Reading of answers, and timeouts of silence; no sockets.
 
 mod anthropic_rows;
+mod choices;
 mod gemini_rows;
 mod openai_rows;
 mod retrying;
@@ -8,8 +9,8 @@ mod retrying;
 use std::sync::Arc;
 
 use greenroom_actors::ports::model::{
-    FinishReason, Message, ModelAnswer, ModelErrorKind, ProviderState, Role, ToolCall, ToolChoice,
-    ToolSpec, Usage,
+    FinishReason, Message, ModelAnswer, ModelErrorKind, ProviderState, Role, ToolCall, ToolSpec,
+    Usage,
 };
 use serde_json::{Value, json};
 
@@ -228,50 +229,6 @@ async fn missing_and_repeated_call_ids_are_replaced() {
     assert!(!made.contains(&"call_0".to_owned()), "{made:?}");
     assert_eq!(made[3], "new");
     assert_eq!(ids().await, made, "the same for the same prompt");
-}
-
-#[test]
-fn the_choice_of_tools_has_the_words_of_the_format() {
-    let wire = "files_read";
-    let rows = [
-        ("openai", ToolChoice::Required, "/tool_choice", json!("required")),
-        (
-            "openai",
-            ToolChoice::Tool("files.read".into()),
-            "/tool_choice",
-            json!({ "type": "function", "function": { "name": wire } }),
-        ),
-        ("anthropic", ToolChoice::Required, "/tool_choice", json!({ "type": "any" })),
-        (
-            "anthropic",
-            ToolChoice::Tool("files.read".into()),
-            "/tool_choice",
-            json!({ "type": "tool", "name": wire }),
-        ),
-        (
-            "gemini",
-            ToolChoice::Required,
-            "/toolConfig/functionCallingConfig",
-            json!({ "mode": "ANY" }),
-        ),
-        (
-            "gemini",
-            ToolChoice::Tool("files.read".into()),
-            "/toolConfig/functionCallingConfig",
-            json!({ "mode": "ANY", "allowedFunctionNames": [wire] }),
-        ),
-    ];
-    for (provider, tool_choice, place, expected) in rows {
-        let config = config(provider);
-        let body = |tool_choice: ToolChoice| {
-            let request = ModelRequest { tool_choice, ..request() };
-            let names = ToolNames::new(&request.tools, &request.messages);
-            let prompt = Prompt::new(&config, false, &request, &names);
-            config.provider.format.body(&prompt).unwrap()
-        };
-        assert_eq!(body(tool_choice).pointer(place), Some(&expected), "{provider}");
-        assert_eq!(body(ToolChoice::Auto).pointer(place), None, "{provider}");
-    }
 }
 
 #[tokio::test]

@@ -128,6 +128,7 @@ fn read_model_options(options: &mut GenerationOptions) -> Result<ModelOptions, A
         presence_penalty: within("presencePenalty", options.presence_penalty, 2.0)?,
         seed: seed_of(options.seed)?,
         stop_sequences: options.stop_sequences.take(),
+        parallel_tool_calls: options.parallel_tool_calls,
         provider_options: options.provider_options.take().map(Value::Object),
     })
 }

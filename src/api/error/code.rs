@@ -295,8 +295,9 @@ codes! {
             "Take the id from `x-generation-id` or `GET /agents/:id/history`.";
         GenerationExists "generation_exists" 409:
             "Generation already exists",
-            "`options.generationId` is the id of an existing generation, which is unchanged.",
-            "Choose another id, or none. After a broken connection: the first request arrived, \
+            "`options.generationId` is the id of an existing generation, which is unchanged; or the \
+             `Idempotency-Key` of a completion of an agent was used before.",
+            "Choose another id or key, or none. After a broken connection: the first request arrived, \
              and the agent's history shows its result.";
         GenerationNotRunning "generation_not_running" 400:
             "Generation not running",

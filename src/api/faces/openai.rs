@@ -14,7 +14,7 @@ use crate::api::error::{ApiError, UnknownName};
 use crate::api::ids::wrong_with;
 use crate::faces::OpenAiFace;
 
-pub use agent::{read_generation, stream_of};
+pub use agent::{check_key, read_generation, stream_of};
 pub use workflow::{Said, read_start, said};
 
 /// Begin of the names of workflows.

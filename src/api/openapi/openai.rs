@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::components::Components;
 use super::described::{Described, RefusalForm};
+use super::workflows::key_invalid;
 use super::{agents, parts};
 use crate::api::error::{ApiError, Product};
 use crate::api::wire::openai::{
@@ -66,14 +67,17 @@ pub(super) fn complete(components: &mut Components) -> Described {
             "`model` is the id of an agent, or `workflow/` and the id of a workflow, which gets the \
              last message as its input. Calls of tools in the request end the answer; the agent's own \
              tools are called here. With the header `X-Conversation-Id`, the agent remembers the \
-             conversation, and only messages after its last answer are new.",
+             conversation, and only messages after its last answer are new. With an `Idempotency-Key`, an \
+             agent begins one generation, and a repeated request is refused; one of a workflow gets the \
+             first answer.",
         )
+        .with([parts::reference("parameters", parts::IDEMPOTENCY_KEY)])
         .with_body(body, true, example)
         .answering(200, answer)
         .answering(422, failed)
         .refusing([not_found(), ApiError::unsupported("n", "one answer is given")])
         .refusing(agents::failures(Product::Text))
-        .refusing([ApiError::KeyReused])
+        .refusing([ApiError::GenerationExists("018f".to_owned()), ApiError::KeyReused, key_invalid()])
         .using_runtime()
         .using_memory()
 }

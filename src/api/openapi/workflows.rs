@@ -160,7 +160,7 @@ pub(super) fn time() -> Value {
     ] })
 }
 
-pub(super) fn filters() -> [Value; 13] {
+pub(super) fn filters() -> [Value; 14] {
     let status = json!({ "type": "string", "enum": Status::ALL.map(Status::as_str) });
     [
         parts::query("status", "Executions with this status", status),
@@ -209,6 +209,12 @@ pub(super) fn filters() -> [Value; 13] {
             "Executions that began with this version of the workflow. A page searches 1,000 \
              executions, and may be empty although more follow",
             parts::name(),
+        ),
+        parts::query(
+            "via",
+            "Executions that were started through this door, or are part of what was. A page searches \
+             1,000 executions, and may be empty although more follow",
+            json!({ "type": "string", "pattern": "^(openai|mcp(:[A-Za-z0-9_-]{1,64})?)$" }),
         ),
         parts::query("limit", "Maximum number of executions", parts::number(1, 200, 50)),
         parts::query(

@@ -338,6 +338,8 @@ pub struct GenerationOptions {
     #[schema(value_type = Option<u64>, minimum = 0, maximum = 9007199254740991_u64)]
     pub seed: Option<f64>,
     pub stop_sequences: Option<Vec<String>>,
+    /// `false`: at most one call of a tool per answer of the model, if its provider knows this.
+    pub parallel_tool_calls: Option<bool>,
     /// Options by provider, or directly for the provider of the model.
     #[schema(schema_with = optional_object)]
     pub provider_options: Option<Map<String, Value>>,

@@ -11,7 +11,7 @@ use utoipa::openapi::{Object, ObjectBuilder, Type};
 
 use crate::api::wire::agent::StandInView;
 use crate::api::wire::form::FIELD_TYPES;
-use crate::api::wire::why::{MOVERS, WAIT_KINDS};
+use crate::api::wire::why::{CALL_STAGES, MOVERS, WAIT_KINDS};
 
 /// Ids without control characters and slashes, and not `.` or `..`, which paths drop.
 pub const ID_PATTERN: &str = r"^(?!\.{1,2}$)[^\u0000-\u001f\u007f-\u009f/]+$";
@@ -115,6 +115,11 @@ pub(super) fn execution_status() -> Object {
 /// Kind of a wait.
 pub(super) fn wait_kind() -> Object {
     one_of(WAIT_KINDS)
+}
+
+/// Stage of the call of a tool.
+pub(super) fn call_stage() -> Object {
+    one_of(CALL_STAGES)
 }
 
 /// Source of progress of a waiting execution.

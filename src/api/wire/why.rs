@@ -1,13 +1,13 @@
 //! Explanation of what an execution waits for, on the wire.
 
+mod call;
 mod end;
 #[cfg(test)]
 mod tests;
 
 use greenroom_actors::domain::ids::{ExecutionId, compensated_path};
-use greenroom_actors::domain::note::CallStage;
 use greenroom_actors::ports::store::{Projection, Status};
-use greenroom_actors::wait_report::{AtDeadline, Awaited, Cause, WaitReport};
+use greenroom_actors::wait_report::{AtDeadline, Awaited, AwaitedCall, Cause, WaitReport};
 use serde::Serialize;
 use serde_json::Value;
 use serde_with::skip_serializing_none;
@@ -19,7 +19,10 @@ use crate::api::wire::failure::AttemptErrorView;
 use crate::api::wire::inbox::AskView;
 use crate::api::wire::shape::{execution_status, mover, wait_kind};
 use crate::api::wire::suspension::SuspensionView;
+use crate::api::wire::why::call::{AwaitedCallView, doing, doing_all};
 use crate::api::wire::why::end::EndView;
+
+pub use self::call::CALL_STAGES;
 
 /// All values of `kind`.
 pub const WAIT_KINDS: [&str; 11] = [
@@ -109,6 +112,12 @@ pub struct AwaitedView<'a> {
     pub attempt: Option<u32>,
     /// Name of the tool that the attempt calls, since `since`. Only for a step that calls one.
     pub tool: Option<&'a str>,
+    /// Generation of the agent that the step runs, or waits for.
+    pub generation_id: Option<&'a str>,
+    /// Calls of tools by this agent that have no result so far, in the order of the model's answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub calls: Vec<AwaitedCallView<'a>>,
     /// Error of the last attempt.
     pub error: Option<&'a str>,
     /// Failed attempts, oldest first. If there are many, only the newest.
@@ -170,6 +179,15 @@ fn asks_of<'a>(wait_report: &'a WaitReport, suspension_id: &str) -> Vec<AskView<
     wait_report.asks.get(suspension_id).into_iter().flatten().map(AskView::of).collect()
 }
 
+fn calls_of<'a>(wait_report: &'a WaitReport, generation: Option<&str>) -> &'a [AwaitedCall] {
+    let found = generation.and_then(|generation| wait_report.calls.get(generation));
+    found.map_or(&[][..], Vec::as_slice)
+}
+
+fn views_of(calls: &[AwaitedCall]) -> Vec<AwaitedCallView<'_>> {
+    calls.iter().map(AwaitedCallView::of).collect()
+}
+
 impl<'a> AwaitedView<'a> {
     #[expect(clippy::too_many_lines, reason = "one arm for each cause")]
     fn of(awaited: &'a Awaited, wait_report: &'a WaitReport) -> Self {
@@ -227,10 +245,13 @@ impl<'a> AwaitedView<'a> {
             Cause::Asks { suspension_id, reason, payload } => {
                 let how = "answers to all asks of its agent, in the inbox";
                 let moved_by = vec![MoverView::new("answer", how)];
+                let generation = payload.as_deref().and_then(|it| it["generationId"].as_str());
                 Self {
                     suspension_id: Some(suspension_id),
                     payload: payload.as_deref(),
                     asks: asks_of(wait_report, suspension_id),
+                    generation_id: generation,
+                    calls: views_of(calls_of(wait_report, generation)),
                     ..plain("asks", format!("waits for answers: {reason}"), moved_by)
                 }
             }
@@ -270,26 +291,23 @@ impl<'a> AwaitedView<'a> {
                 let errors = AttemptErrorView::all(errors);
                 Self { error: Some(error), errors, ..plain("retry", message, moved_by) }
             }
-            Cause::Body { attempt, tool, stage, .. } => {
+            Cause::Body { attempt, tool, stage, generation, .. } => {
                 let mut moved_by = vec![MoverView::new("step", "the attempt ends")];
                 moved_by.extend(awaited.until.map(|_| timed_out()));
-                let tool = tool.as_deref();
-                let message = match (tool, stage) {
-                    (Some(tool), CallStage::Works) => {
-                        format!("attempt {attempt} calls the tool {tool}")
-                    }
-                    (Some(tool), CallStage::WaitsForPlace) => format!(
-                        "attempt {attempt} waits for a place among the concurrent calls of the tool \
-                         {tool}"
-                    ),
-                    (Some(tool), CallStage::Follows) => {
-                        format!(
-                            "attempt {attempt} follows what the tool {tool} has begun elsewhere"
-                        )
-                    }
-                    (None, _) => format!("attempt {attempt} is running"),
+                let (tool, generation_id) = (tool.as_deref(), generation.as_deref());
+                let calls = calls_of(wait_report, generation_id);
+                let message = match (tool, doing_all(calls)) {
+                    (Some(tool), _) => format!("attempt {attempt} {}", doing(tool, *stage)),
+                    (None, Some(all)) => format!("attempt {attempt} runs an agent that {all}"),
+                    (None, None) => format!("attempt {attempt} is running"),
                 };
-                Self { attempt: Some(*attempt), tool, ..plain("step", message, moved_by) }
+                Self {
+                    attempt: Some(*attempt),
+                    tool,
+                    generation_id,
+                    calls: views_of(calls),
+                    ..plain("step", message, moved_by)
+                }
             }
             Cause::Missing { what } => missing(plain, what, wait_report.server.as_deref()),
             Cause::Interrupted { attempt } => {

@@ -109,6 +109,10 @@ pub(in crate::cli) struct Selection {
     /// Only those whose failure has this text in its message.
     #[arg(long, value_name = "TEXT")]
     error: Option<String>,
+    /// Only those that were started through this door: `openai`, `mcp`, or `mcp:NAME` of a face for MCP
+    /// with a name.
+    #[arg(long, value_name = "DOOR")]
+    via: Option<String>,
     /// Only replays of this execution.
     #[arg(long, value_name = "ID")]
     replay_of: Option<String>,
@@ -129,6 +133,7 @@ impl Selection {
             ("endedFrom", self.ended_from.as_deref()),
             ("endedTo", self.ended_to.as_deref()),
             ("error", self.error.as_deref()),
+            ("via", self.via.as_deref()),
             ("replayOf", self.replay_of.as_deref()),
             ("parentExecutionId", self.parent.as_deref()),
         ];

@@ -6,7 +6,7 @@ use std::time::Duration;
 use greenroom_actors::agent::tool::ASK_USER;
 use url::Url;
 
-use super::{Offered, offered};
+use super::{FACE_NAME_CHARS_MAX, Offered, is_face_name, offered};
 use crate::auth::SealKey;
 use crate::config::Config;
 use crate::config::entry::{Entry, web_address};
@@ -15,9 +15,6 @@ use crate::config::keys::{Takes, Value as _};
 use crate::config::names::{NameKind, Reference};
 use crate::config::problem::{ConfigProblem, Spot};
 use crate::config::section::{Place, Section};
-
-/// Longest name of a face.
-pub(crate) const FACE_NAME_CHARS_MAX: usize = 64;
 
 /// Maximum number of faces for MCP.
 const FACES_MAX: usize = 32;
@@ -230,10 +227,4 @@ fn name(entry: &Entry<'_>) -> Option<String> {
         return entry.refuse(format!("must be 1 to {max} letters, digits, `-` or `_`"));
     }
     Some(name)
-}
-
-/// Returns true for what a face may be called.
-pub(crate) fn is_face_name(name: &str) -> bool {
-    let is_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-    !name.is_empty() && name.len() <= FACE_NAME_CHARS_MAX && is_word
 }

@@ -90,7 +90,8 @@ fn mistakes_in_fallbacks_and_lists() {
             format!("{local}unsupported_options = [\"temprature\"]\n"),
             &["c.toml:5:24: models.m.unsupported_options[0]: must be one of temperature, \
                  max_output_tokens, top_p, \
-            frequency_penalty, presence_penalty, seed, stop_sequences, provider_options; did you \
+            frequency_penalty, presence_penalty, seed, stop_sequences, parallel_tool_calls, \
+            provider_options; did you \
             mean temperature?"],
         ),
         (

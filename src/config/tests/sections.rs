@@ -186,13 +186,14 @@ fn rules_of_the_mock_have_one_action() {
 fn agents_have_defaults() {
     let config = parsed(
         "[models.m]\nprovider = \"mock\"\n[agents.a]\nmodel = \"m\"\nmemory = false\n\
-         options = { temperature = 0, stop_sequences = [\"x\"] }\n",
+         options = { temperature = 0, stop_sequences = [\"x\"], parallel_tool_calls = false }\n",
     );
     let agent = &config.agents["a"];
     assert_eq!((agent.name.as_str(), agent.description.as_str()), ("a", ""));
     assert_eq!((agent.memory, agent.max_steps), (false, None));
     assert_eq!(agent.options.temperature, Some(0.0));
     assert_eq!(agent.options.stop_sequences, Some(vec!["x".to_owned()]));
+    assert_eq!(agent.options.parallel_tool_calls, Some(false));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 
 use crate::api::catalogue::RouteName;
 use crate::api::faces::openai::{
-    CONVERSATION, Model, conversation_of, read_generation, read_start, said, stream_of,
+    CONVERSATION, Model, check_key, conversation_of, read_generation, read_start, said, stream_of,
 };
 use crate::api::ids::decode;
 use crate::api::wire::generation_stream::GenerationStream;
@@ -24,7 +24,7 @@ use crate::api::wire::openai::{
     ModelsView, Subject,
 };
 use crate::api::{ApiError, ErrorCode, agents, json, workflows};
-use crate::faces::OpenAiFace;
+use crate::faces::{OPENAI_DOOR, OpenAiFace};
 use crate::web::agents::follow;
 use crate::web::body::Body;
 use crate::web::call::{Answer, Call};
@@ -36,9 +36,6 @@ use crate::web::{generation_stream, ids, respond, trace};
 
 /// Says to OpenAI's clients whether to repeat a request.
 const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
-
-/// Name of this door in records.
-const DOOR: &str = "openai";
 
 /// `GET /v1/models`.
 pub(crate) async fn models(call: Call) -> Answer {
@@ -79,11 +76,14 @@ pub(crate) async fn complete(call: Call, body: Body) -> Answer {
     };
     let created_s = call.runtime.clock().now().0 / 1000;
     let head = CompletionHead { subject, model: body.model.clone(), created_s };
-    let trace = trace::origin_of(call.request.headers()).through(DOOR);
+    let trace = trace::origin_of(call.request.headers()).through(OPENAI_DOOR);
+    let key = idempotency_key(call.request.headers());
     match model {
         Model::Agent(agent) => {
-            let generation = read_generation(&face, &agent.id, body, conversation, &call.caller)?;
+            let sent = (conversation, key.as_deref());
+            let generation = read_generation(&face, &agent.id, body, sent, &call.caller)?;
             drop(bytes);
+            check_key(&call.runtime, &generation).await?;
             let generation = GenerationRequest { trace, ..generation };
             if is_stream {
                 let stream = stream_of(head, has_usage, &generation);
@@ -92,7 +92,6 @@ pub(crate) async fn complete(call: Call, body: Body) -> Answer {
             generate(&call, &head, generation).await
         }
         Model::Workflow(plan) => {
-            let key = idempotency_key(call.request.headers());
             let sent = (key.as_deref(), &*bytes);
             let start = read_start(&plan.definition, body, conversation, sent, &call.caller)?;
             drop(bytes);

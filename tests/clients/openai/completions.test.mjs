@@ -157,6 +157,19 @@ describe("an agent", () => {
     assert.equal(chunks.at(-1).greenroom.status, "suspended");
   });
 
+  test("begins one generation for a key, and is not asked again", async () => {
+    const headers = { "Idempotency-Key": freshId() };
+    const body = { model: "assistant", messages: say("once") };
+    const first = await client.chat.completions.create(body, { headers });
+    assert.equal(first.choices[0].message.content, "You said: once");
+    const count = async () => (await data("/agents/assistant/history")).pagination.total;
+    const before = await count();
+    const refused = { status: 409, code: "generation_exists" };
+    await assert.rejects(client.chat.completions.create(body, { headers }), refused);
+    await assert.rejects(client.chat.completions.create({ ...body, stream: true }, { headers }), refused);
+    assert.equal(await count(), before);
+  });
+
   test("is cancelled when its client leaves a stream", async () => {
     const stream = await client.chat.completions.create({
       model: "assistant",

@@ -181,6 +181,9 @@ fn an_execution_runs_again_from_the_middle() {
         seat.json(&["executions", "list", "--replay-of", "x-1"]).as_array().unwrap().len(),
         1
     );
+    assert_eq!(seat.json(&["executions", "list", "--via", "mcp:desk"]), json!([]));
+    let refused = seat.run(&["executions", "list", "--via", "rest"]);
+    assert!(refused.stderr.contains("via: must be openai, mcp, or mcp: and"), "{refused:?}");
 
     let run = ["workflows", "run", "failing", "--execution-id", "f-1"];
     assert_eq!(seat.run(&run).code, 1);

@@ -298,7 +298,7 @@ fn unknown_query_parameters_of_lists_are_refused() {
         ),
         (
             "/workflows/executions?sort=duration",
-            "sort: unknown; known parameters: status, userId, from, to, endedFrom, endedTo, replayOf, parentExecutionId, idPrefix, error, definitionHash, limit, cursor",
+            "sort: unknown; known parameters: status, userId, from, to, endedFrom, endedTo, replayOf, parentExecutionId, idPrefix, error, definitionHash, via, limit, cursor",
         ),
     ];
     for (path, what) in rows {

@@ -243,7 +243,7 @@ fn framework_errors_use_the_envelope() {
             "",
             400,
             "query_invalid",
-            "Invalid query parameter %zz: unknown; known parameters: status, userId, from, to, endedFrom, endedTo, replayOf, parentExecutionId, idPrefix, error, definitionHash, limit, cursor"
+            "Invalid query parameter %zz: unknown; known parameters: status, userId, from, to, endedFrom, endedTo, replayOf, parentExecutionId, idPrefix, error, definitionHash, via, limit, cursor"
                 .to_owned(),
         ),
         (

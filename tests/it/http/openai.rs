@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::site::{Site, api_keys, key};
+use super::upstream::{clerk, says};
 use support::client::Reply;
+use support::provider::Provider;
 
 const OPEN: &str = "[faces.openai]\nworkflows = [\"add\", \"approval\"]\n";
 
@@ -86,6 +88,70 @@ fn a_repeated_start_with_a_key_gets_the_first_answer() {
     other["messages"][0]["content"] = json!("{\"n\":2}");
     let refused = ask(&other);
     assert_eq!(refused.json()["error"]["code"], "idempotency_key_reused");
+}
+
+#[test]
+fn a_key_begins_one_generation_of_an_agent() {
+    let site = Site::with(OPEN);
+    let ask = |site: &Site, key: &str, content: &str, is_stream: bool| {
+        let messages = json!([{ "role": "user", "content": content }]);
+        let body = json!({ "model": "assistant", "messages": messages, "stream": is_stream });
+        let headers = [("content-type", "application/json"), ("idempotency-key", key)];
+        site.send("POST", "/v1/chat/completions", &headers, Some(body.to_string().as_bytes()))
+    };
+    let begun = [("k-1", false), ("k-2", true)].map(|(key, is_stream)| {
+        let reply = ask(&site, key, "hello", is_stream);
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        (key, reply.header("x-generation-id").unwrap().to_owned())
+    });
+    let site = site.after_a_kill();
+    for (key, id) in &begun {
+        for is_stream in [false, true] {
+            let refused = ask(&site, key, "hello", is_stream);
+            let code = refused.json()["error"]["code"].clone();
+            assert_eq!((refused.status, code), (409, json!("generation_exists")), "{key}");
+            assert_eq!(refused.header("x-generation-id"), Some(&**id));
+            assert_eq!(refused.header("x-should-retry"), Some("false"));
+        }
+        let other = ask(&site, key, "bye", false);
+        assert_eq!(other.json()["error"]["code"], "idempotency_key_reused");
+        let first = site.get(&format!("/agents/assistant/generations/{id}")).data();
+        assert_eq!(first["status"], "completed", "{first}");
+    }
+    let invalid = ask(&site, &"k".repeat(256), "hello", false);
+    assert_eq!((invalid.status, invalid.header("x-error-code")), (400, Some("header_invalid")));
+    let entries = site.get("/agents/assistant/history").data()["entries"].clone();
+    assert_eq!(entries.as_array().unwrap().len(), 2, "{entries}");
+}
+
+#[test]
+fn providers_are_asked_for_one_call_at_a_time() {
+    let models = Provider::start([says("one"), says("two"), says("three")]);
+    let options = "options = { parallel_tool_calls = false }";
+    let site = Site::with(&format!("{OPEN}{}", clerk(&models, options)));
+    let tool = json!({ "type": "function", "function": { "name": "map" } });
+    for (parallel, with_tools) in [(json!(null), true), (json!(true), true), (json!(false), false)]
+    {
+        let mut body = json!({
+            "model": "clerk", "messages": [{ "role": "user", "content": "hi" }],
+            "parallel_tool_calls": parallel,
+        });
+        if with_tools {
+            body["tools"] = json!([tool]);
+        }
+        let reply = send(&site, None, ("POST", "/v1/chat/completions"), &body);
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    }
+    let asked: Vec<_> = models.asked().iter().map(|asked| asked.body.clone()).collect();
+    let sent: Vec<_> = asked.iter().map(|body| body.get("parallel_tool_calls")).collect();
+    // of the agent, overridden, without tools
+    assert_eq!(sent, [Some(&json!(false)), None, None]);
+    let body = json!({ "model": "clerk", "messages": [], "parallel_tool_calls": "no" });
+    let refused = send(&site, None, ("POST", "/v1/chat/completions"), &body);
+    assert_eq!(
+        (refused.status, &refused.json()["error"]["param"]),
+        (400, &json!("parallel_tool_calls"))
+    );
 }
 
 #[test]

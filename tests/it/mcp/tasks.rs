@@ -26,6 +26,9 @@ tools = ["press.asking", "press.long"]
 [workflows.printing]
 steps = [{ id = "print", tool = "press.plain", args = {} }]
 
+[workflows.printing-asked]
+steps = [{ id = "print", tool = "press.asking", args = {} }]
+
 [workflows.printing-long]
 steps = [{ id = "print", tool = "press.long", args = {} }]
 "#;
@@ -149,4 +152,29 @@ fn a_task_that_asks_continues_with_the_answer_after_a_kill() {
     assert!(text.contains(r#""content":{"size":3}"#), "{text}");
     let counted = count(&server);
     assert_eq!((&counted["calls"], &counted["cancelled"]), (&json!(1), &json!([])));
+}
+
+#[test]
+fn a_task_whose_question_is_withdrawn_is_cancelled() {
+    let Some(clients) = clients("an MCP server with tasks") else { return };
+    let remote = Remote::of(&clients, &["mcp-tasks.mjs"]);
+    let (home, server) = printing(&remote, "");
+    let waiting = suspended(&server, "print");
+    let id = waiting["generationId"].as_str().unwrap();
+    let path = format!("/agents/clerk/generations/{id}/cancel");
+    assert_eq!(server.post(&path, &json!({})).status, 200);
+    eventually("the first cancellation", || {
+        (count(&server)["cancelled"] == json!(["t1"])).then_some(())
+    });
+    let body = json!({ "input": {}, "options": { "executionId": "e1" } });
+    let executed = server.post("/workflows/printing-asked/execute", &body).data();
+    assert_eq!(executed["status"], "suspended", "{executed}");
+    server.kill();
+    let server = Server::start(home.greenroom(&[]));
+    ready(&server, "press");
+    let path = "/workflows/printing-asked/executions/e1/cancel";
+    assert_eq!(server.post(path, &json!({})).status, 200);
+    eventually("the second cancellation", || {
+        (count(&server)["cancelled"] == json!(["t1", "t2"])).then_some(())
+    });
 }

@@ -53,6 +53,20 @@ fn the_door_of_executions_and_generations_is_recorded() {
     let expected = [json!("openai"), json!("mcp:ops"), json!("mcp"), Value::Null];
     assert_eq!(doors(&site, list, "executions"), expected);
 
+    for (door, found) in [("openai", 1), ("mcp:ops", 1), ("mcp", 1), ("mcp:desk", 0)] {
+        for list in ["/workflows/executions", list] {
+            let selected = doors(&site, &format!("{list}?via={door}&limit=1"), "executions");
+            assert_eq!(selected, vec![json!(door); found], "{list}");
+        }
+    }
+    let refused = site.server.get("/workflows/executions?via=rest");
+    let what = "must be openai, mcp, or mcp: and the name of a face, as mcp:desk";
+    assert_eq!(refused.error(), format!("Invalid query parameter via: {what}"));
+    assert_eq!(refused.status, 400);
+    let bulk = "/workflows/executions/bulk?via=mcp%3Aops";
+    let preview = site.server.post(bulk, &json!({ "action": "cancel", "dryRun": true })).data();
+    assert_eq!((&preview["matched"], &preview["skipped"]), (&json!(0), &json!(0)), "{preview}");
+
     let items = site.server.get(list).data();
     let named = &items["executions"][1];
     assert!(items["executions"][3].get("via").is_none(), "absent, not null: {items}");

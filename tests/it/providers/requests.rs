@@ -25,6 +25,7 @@ fn options() -> ModelOptions {
         presence_penalty: Some(1.5),
         seed: Some(42),
         stop_sequences: Some(vec!["END".to_owned()]),
+        parallel_tool_calls: None,
         provider_options: Some(json!({ "extra": { "a": 1 }, "generationConfig": { "topK": 7 },
                                        "model": "other", "gemini": { "only": "gemini" } })),
     }

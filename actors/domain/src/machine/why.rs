@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use crate::effort::within;
 use crate::failure::AttemptError;
-use crate::ids::{ExecutionId, StepPath};
+use crate::ids::{ExecutionId, StepPath, step_generation_id};
 use crate::machine::{Machine, Moment};
 use crate::note::CallStage;
-use crate::plan::{Step, WorkClass};
+use crate::plan::{Step, Work, WorkClass};
 use crate::principal::Principal;
 use crate::state::{Node, Phase, Wait};
 use crate::time::Timestamp;
@@ -68,6 +68,9 @@ pub enum Cause {
         /// Progress of the call of the tool.
         #[serde(default)]
         stage: CallStage,
+        /// Generation of the agent, for a step that runs one.
+        #[serde(default)]
+        generation: Option<Arc<str>>,
     },
     /// Something that this process does not have registered.
     Missing { what: String },
@@ -182,7 +185,7 @@ impl Machine {
                 };
                 Some((cause, Some(*until)))
             }
-            Phase::Running => self.cause_of_work(step, node, moment, is_draining),
+            Phase::Running => self.cause_of_work((path, step), node, moment, is_draining),
             Phase::Completed { .. } | Phase::Failed { .. } | Phase::Skipped | Phase::Cancelled => {
                 None
             }
@@ -191,7 +194,7 @@ impl Machine {
 
     fn cause_of_work(
         &self,
-        step: &Step,
+        (path, step): (&str, &Step),
         node: &Node,
         moment: &Moment<'_>,
         is_draining: bool,
@@ -217,7 +220,10 @@ impl Machine {
                 let until = timeout_ms.map(|ms| node.attempt_started_at.plus_ms(ms));
                 let tool = step.work.tool().map(Arc::clone);
                 let stage = CallStage::of(node.noted.as_deref());
-                return Some((Cause::Body { attempt, timeout_ms, tool, stage }, until));
+                let generation = matches!(step.work, Work::Agent(_))
+                    .then(|| step_generation_id(&self.state.id, path, node.failures).into());
+                let cause = Cause::Body { attempt, timeout_ms, tool, stage, generation };
+                return Some((cause, until));
             }
         };
         Some((cause, None))

@@ -247,7 +247,7 @@ impl Node {
         match CallStage::of(self.noted.as_deref()) {
             CallStage::WaitsForPlace => self.interruptions,
             CallStage::Follows if !is_suspect => 0,
-            CallStage::Works | CallStage::Follows => self.interruptions + 1,
+            CallStage::Works | CallStage::Follows | CallStage::Asks => self.interruptions + 1,
         }
     }
 

@@ -52,6 +52,7 @@ fn line(awaited: &Awaited) -> String {
                 CallStage::Works => "works",
                 CallStage::WaitsForPlace => "queues",
                 CallStage::Follows => "follows",
+                CallStage::Asks => "asks",
             };
             format!("{stage} #{attempt}{tool}")
         }

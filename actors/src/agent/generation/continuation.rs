@@ -2,6 +2,7 @@
 //! answers do. No actor, no clock, no I/O.
 
 mod asking;
+mod awaited;
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use crate::requests::forget_operation;
 pub(crate) use self::asking::answer_of_timeout;
 use self::asking::refusal;
 pub(super) use self::asking::{ask_id, deadline_of};
+pub(crate) use self::awaited::awaited_calls;
 
 use super::memory::ContinuedMemory;
 use super::turn::{Bounds, ClientTools};

@@ -29,6 +29,7 @@ pub fn effective_options(caller: ModelOptions, agent: &ModelOptions) -> ModelOpt
             .or(Some(DEFAULT_PRESENCE_PENALTY)),
         seed: caller.seed.or(agent.seed),
         stop_sequences: caller.stop_sequences.or_else(|| agent.stop_sequences.clone()),
+        parallel_tool_calls: caller.parallel_tool_calls.or(agent.parallel_tool_calls),
         provider_options: caller.provider_options.or_else(|| agent.provider_options.clone()),
     }
 }
@@ -54,6 +55,12 @@ mod tests {
             ("no choice", json!({}), json!({}), json!({})),
             ("the agent chose", json!({}), json!({ "seed": 7 }), json!({ "seed": 7 })),
             ("the caller chose", json!({ "topP": 0.5 }), json!({}), json!({ "topP": 0.5 })),
+            (
+                "calls one by one",
+                json!({ "parallelToolCalls": true }),
+                json!({ "parallelToolCalls": false }),
+                json!({ "parallelToolCalls": true }),
+            ),
             (
                 "both chose",
                 json!({ "temperature": 0.0, "stopSequences": ["a"] }),

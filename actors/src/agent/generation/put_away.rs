@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::agent::tool::WithdrawnQuestion;
 use crate::domain::message::{ToolApproval, ToolOutcome};
 use crate::domain::time::Timestamp;
 use crate::observe::span::SpanEvent;
@@ -44,11 +45,12 @@ struct Ended {
     record: GenerationRecord,
     turns: Vec<Arc<GenerationStep>>,
     worked: Option<Duration>,
+    questions: Vec<WithdrawnQuestion>,
 }
 
 /// Records the end of a generation, and of those that its tools have asked and that wait; counts them,
-/// and publishes their spans. One without a continuation ends if it is `working`. Returns true if this
-/// has ended it.
+/// publishes their spans, and notifies tools whose questions are withdrawn. One without a continuation
+/// ends if it is `working`. Returns true if this has ended it.
 pub(crate) async fn end_and_count(
     deps: &GenerationDeps,
     id: &str,
@@ -57,7 +59,9 @@ pub(crate) async fn end_and_count(
     let mut all = Vec::new();
     let has_ended = end_kept(&*deps.generations, id, end, &mut all).await;
     // the spans of a parent end after those of its children
-    for ended in all.into_iter().rev() {
+    for mut ended in all.into_iter().rev() {
+        let questions = std::mem::take(&mut ended.questions);
+        questions.into_iter().for_each(|question| question.notify(&deps.registry));
         let mut turns = ended.turns.iter().map(|turn| &**turn);
         deps.meter.generation_ended(&ended.record, &mut turns, ended.worked);
         if deps.feed.is_watched() {
@@ -109,9 +113,10 @@ async fn end_kept(
         let kept = kept.map(|(_, kept)| kept);
         let children: Vec<_> = kept.iter().flat_map(Continuation::children).collect();
         let worked = kept.as_ref().map(|kept| Duration::from_millis(kept.worked_ms));
+        let questions = kept.as_ref().map(Continuation::open_questions).unwrap_or_default();
         let before = entry.clone();
         let (write, turns) = put_away(entry, kept, end.clone());
-        let ended = Ended { before, record: write.record.clone(), turns, worked };
+        let ended = Ended { before, record: write.record.clone(), turns, worked, questions };
         if store.settle_generation(revision, write).await.map_err(Unavailable::from)? {
             all.push(ended);
             for child in children {

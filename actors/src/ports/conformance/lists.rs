@@ -20,6 +20,11 @@ pub(super) async fn lists_are_filtered_and_paged(mut bench: Bench) {
         let mut draft = bench.creation(&format!("e{i:02}"));
         draft.header.workflow_id = Arc::from(["order", "refund"][usize::from(i % 4 == 0)]);
         draft.header.definition_hash = Arc::from(["d1", "d2"][usize::from(i % 6 == 0)]);
+        draft.header.trace.via = match i % 4 {
+            1 => Some(Arc::from("mcp")),
+            2 => Some(Arc::from("mcp:desk")),
+            _ => None,
+        };
         draft.header.created_at = Timestamp(1000 + i / 2);
         // ends are in another order, and some at the same time
         draft.at = Timestamp(2000 + (i * 7) % 40);
@@ -166,11 +171,13 @@ fn every_filter() -> Vec<ExecutionFilter> {
             ExecutionFilter { error: text("found"), id_prefix: text("e2"), ..none.clone() },
             ExecutionFilter { parent_id: text("e04"), error: text("found"), ..none.clone() },
             ExecutionFilter { definition_hash: text("d2"), ..none.clone() },
-            ExecutionFilter { definition_hash: text("d2"), id_prefix: text("e1"), ..none },
+            ExecutionFilter { definition_hash: text("d2"), id_prefix: text("e1"), ..none.clone() },
+            ExecutionFilter { via: text("mcp"), ..none.clone() },
+            ExecutionFilter { via: text("mcp:desk"), id_prefix: text("e1"), ..none },
         ];
         searched.map(|it| {
-            let ExecutionFilter { parent_id, id_prefix, error, definition_hash, .. } = it;
-            ExecutionFilter { parent_id, id_prefix, error, definition_hash, ..filter.clone() }
+            let ExecutionFilter { parent_id, id_prefix, error, definition_hash, via, .. } = it;
+            ExecutionFilter { parent_id, id_prefix, error, definition_hash, via, ..filter.clone() }
         })
     };
     let searches: Vec<_> = filters.iter().step_by(11).flat_map(searches).collect();
@@ -207,6 +214,7 @@ fn matches(filter: &ExecutionFilter, draft: &Draft) -> bool {
         && filter.id_prefix.as_deref().is_none_or(|begin| header.id.as_str().starts_with(begin))
         && filter.error.as_deref().is_none_or(|text| failure.contains(&text.to_lowercase()))
         && filter.definition_hash.as_deref().is_none_or(|id| *id == *header.definition_hash)
+        && filter.via.as_deref().is_none_or(|door| header.trace.via.as_deref() == Some(door))
 }
 
 async fn list_all(bench: &Bench, filter: &ExecutionFilter, limit: usize) -> Vec<Projection> {

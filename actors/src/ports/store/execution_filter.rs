@@ -36,6 +36,8 @@ pub struct ExecutionFilter {
     pub error: Option<String>,
     /// Hash of the definition that the execution began with.
     pub definition_hash: Option<String>,
+    /// The door through which the root of the trace was started.
+    pub via: Option<String>,
 }
 
 /// Maximum number of executions among which those with a begin of the id are searched.
@@ -57,6 +59,7 @@ impl ExecutionFilter {
         self.id_prefix.is_some()
             || self.error.is_some()
             || self.definition_hash.is_some()
+            || self.via.is_some()
             || (self.parent_id.is_some() && self.replay_of.is_some())
     }
 
@@ -77,7 +80,7 @@ impl ExecutionFilter {
     pub fn admits(&self, execution: &Projection) -> bool {
         let header = &execution.header;
         let Self { workflow_id, status, user_id, from, to, ended_from, ended_to, .. } = self;
-        let Self { replay_of, parent_id, id_prefix, error, definition_hash, .. } = self;
+        let Self { replay_of, parent_id, id_prefix, error, definition_hash, via, .. } = self;
         let ended = execution.ended_at;
         let replayed = execution.replayed_from.as_ref().map(|from| from.execution.as_str());
         let parent = header.parent.as_ref().map(|parent| parent.execution.as_str());
@@ -97,5 +100,6 @@ impl ExecutionFilter {
             && id_prefix.as_deref().is_none_or(|begin| header.id.as_str().starts_with(begin))
             && error.as_deref().is_none_or(has_failed_with)
             && definition_hash.as_deref().is_none_or(|wanted| wanted == &*header.definition_hash)
+            && via.as_deref().is_none_or(|wanted| header.trace.via.as_deref() == Some(wanted))
     }
 }

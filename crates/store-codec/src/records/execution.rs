@@ -28,6 +28,9 @@ macro_rules! execution_columns {
 /// Index of `definition` in [`execution_columns`](crate::execution_columns).
 pub const DEFINITION: usize = 8;
 
+/// Index of `around` in [`execution_columns`](crate::execution_columns).
+pub const AROUND: usize = 16;
+
 /// Index of `replayed_from` in [`execution_columns`](crate::execution_columns).
 pub const REPLAYED_FROM: usize = 19;
 
@@ -40,7 +43,8 @@ pub fn projection_of<C: Columns>(row: &C) -> Result<Projection, C::Error> {
     // an invalid name of a span is none
     let parent_span = row.optional_text(14)?.and_then(|id| id.parse().ok());
     let (trace, root) = (row.shared(13)?, row.shared(15)?);
-    let trace = execution_trace(row.integer(0)?, trace, parent_span, root, row.optional_bytes(16)?);
+    let trace =
+        execution_trace(row.integer(0)?, trace, parent_span, root, row.optional_bytes(AROUND)?);
     let header = Header {
         id: row.execution_id(1)?,
         workflow_id: row.shared(2)?,
@@ -48,7 +52,7 @@ pub fn projection_of<C: Columns>(row: &C) -> Result<Projection, C::Error> {
         user_id: row.optional_shared(9)?,
         conversation_id: row.optional_shared(10)?,
         parent: parent.map(|(execution, path)| Parent { execution, path }),
-        trace: row.checked(16, trace)?,
+        trace: row.checked(AROUND, trace)?,
         created_at: row.time(4)?,
     };
     let (suspension, others) = row.checked(17, suspensions_of(row.optional_bytes(17)?))?;

@@ -42,11 +42,13 @@ fn options_reach_the_request() {
         "userId": "u", "conversationId": "c", "maxSteps": 3, "temperature": 1,
         "maxOutputTokens": 10, "topP": 0.5, "frequencyPenalty": 2, "presencePenalty": 0,
         "seed": 42, "stopSequences": ["."], "providerOptions": { "a": {} },
+        "parallelToolCalls": false,
         "context": { "tone": "kind" }, "contextLimit": 5, "unknown": 1
     }))
     .unwrap();
     assert_eq!((request.max_steps, request.context_limit), (Some(3), Some(5)));
     assert_eq!((request.options.temperature, request.options.seed), (Some(1.0), Some(42)));
+    assert_eq!(request.options.parallel_tool_calls, Some(false));
     assert_eq!(
         (request.user_id.as_deref(), request.conversation_id.as_deref()),
         (Some("u"), Some("c"))

@@ -2,9 +2,13 @@
 
 use std::borrow::Cow;
 
+use greenroom_actors::Runtime;
 use greenroom_actors::agent::generation::GenerationRequest;
+use greenroom_actors::domain::hash::long_hash;
 use greenroom_actors::domain::message::{Message, Role};
 use greenroom_actors::ports::model::ModelOptions;
+use greenroom_actors::requests::IdempotencyKey;
+use greenroom_actors::visibility::Visibility;
 use serde_json::{Map, Value, json};
 
 use crate::api::caller::Caller;
@@ -14,6 +18,7 @@ use crate::api::wire::generation_stream::GenerationStream;
 use crate::api::wire::openai::{
     CompletionBody, CompletionChunks, CompletionHead, messages_of, tools_of,
 };
+use crate::api::workflows::idempotency;
 use crate::faces::OpenAiFace;
 
 /// Largest value of `temperature`.
@@ -23,12 +28,16 @@ const PENALTY_MAX: f64 = 2.0;
 /// Maximum number of texts in `stop`, that of OpenAI's API.
 const STOPS_MAX: usize = 4;
 
-/// Reads the request of a completion of an agent.
+/// Begin of the ids of generations that are named after a key.
+const OF_KEY: &str = "key-";
+
+/// Reads the request of a completion of an agent. `key` is the `Idempotency-Key`, after which the
+/// generation is named, so that there is one only.
 pub fn read_generation(
     face: &OpenAiFace,
     agent_id: &str,
     body: CompletionBody,
-    conversation_id: Option<String>,
+    (conversation_id, key): (Option<String>, Option<&str>),
     caller: &Caller,
 ) -> Result<GenerationRequest, ApiError> {
     body.unsupported.check()?;
@@ -39,6 +48,9 @@ pub fn read_generation(
     let options = options_of(&body)?;
     let is_stream = body.stream == Some(true);
     body.user.as_deref().map_or(Ok(()), |user| check_id("user", user))?;
+    let user_id = caller.user_id(body.user);
+    let key = idempotency(key, "completion", agent_id, user_id.as_deref(), b"")?;
+    let id_of = |key: IdempotencyKey| format!("{OF_KEY}{}", long_hash(&[&key.scope]));
     let mut context = Map::new();
     caller.sign(&mut context);
     let conversation_id = caller.conversation(conversation_id);
@@ -56,11 +68,27 @@ pub fn read_generation(
         schema,
         client_tools,
         tool_choice,
-        user_id: caller.user_id(body.user),
+        user_id,
         conversation_id,
         context,
+        chosen_id: key.map(id_of),
         ..GenerationRequest::default()
     })
+}
+
+/// Refuses a request whose key was used before, as long as the history has the generation. One that
+/// comes at the same time is refused when it begins.
+pub async fn check_key(runtime: &Runtime, request: &GenerationRequest) -> Result<(), ApiError> {
+    let Some(id) = &request.chosen_id else { return Ok(()) };
+    // the scope of the key has the user
+    let known = runtime.generation(&request.agent_id, id, &Visibility::Everything).await?;
+    match known {
+        None => Ok(()),
+        Some(known) if known.record.input == request.input => {
+            Err(ApiError::GenerationExists(id.clone()))
+        }
+        Some(_) => Err(ApiError::KeyReused),
+    }
 }
 
 /// Returns the stream of a completion of an agent.
@@ -106,6 +134,7 @@ fn options_of(body: &CompletionBody) -> Result<ModelOptions, ApiError> {
         presence_penalty: penalty("presence_penalty", body.presence_penalty)?,
         seed: body.seed,
         stop_sequences: stops_of(body.stop.as_ref())?,
+        parallel_tool_calls: body.parallel_tool_calls,
         provider_options: None,
     })
 }
@@ -162,7 +191,8 @@ mod tests {
         let body: CompletionBody = serde_json::from_value(whole).unwrap();
         let (face, caller) = (OpenAiFace::default(), Caller::unchecked());
         let conversation = conversation.map(str::to_owned);
-        read_generation(&face, "desk", body, conversation, &caller).map_err(|it| it.to_string())
+        let read = read_generation(&face, "desk", body, (conversation, None), &caller);
+        read.map_err(|it| it.to_string())
     }
 
     #[test]
@@ -170,6 +200,7 @@ mod tests {
         let body = json!({
             "temperature": 2, "top_p": 0.5, "max_tokens": 5, "max_completion_tokens": 6, "seed": -7,
             "presence_penalty": -2, "frequency_penalty": 1, "stop": "x", "user": "ann",
+            "parallel_tool_calls": false,
         });
         let generation = read(&body, None).unwrap();
         let expected = ModelOptions {
@@ -180,10 +211,36 @@ mod tests {
             presence_penalty: Some(-2.0),
             seed: Some(-7),
             stop_sequences: Some(vec!["x".to_owned()]),
+            parallel_tool_calls: Some(false),
             provider_options: None,
         };
         assert_eq!((generation.options, generation.user_id.as_deref()), (expected, Some("ann")));
         assert_eq!(generation.schema, None);
+    }
+
+    #[test]
+    fn a_key_names_the_generation() {
+        let id = |user: &str, agent: &str, key: Option<&str>| {
+            let messages = json!([{ "role": "user", "content": "hi" }]);
+            let body = json!({ "model": agent, "messages": messages, "user": user });
+            let body: CompletionBody = serde_json::from_value(body).unwrap();
+            let (face, caller) = (OpenAiFace::default(), Caller::unchecked());
+            let read = read_generation(&face, agent, body, (None, key), &caller);
+            read.map(|generation| generation.chosen_id).map_err(|it| it.to_string())
+        };
+        let first = id("ann", "desk", Some("k")).unwrap().unwrap();
+        assert!(first.starts_with(OF_KEY) && first.len() == OF_KEY.len() + 32, "{first}");
+        assert_eq!(id("ann", "desk", Some("k")), Ok(Some(first.clone())));
+        for other in [id("eve", "desk", Some("k")), id("ann", "clerk", Some("k"))] {
+            assert_ne!(other, Ok(Some(first.clone())));
+        }
+        assert_eq!(id("ann", "desk", None), Ok(None));
+        let (longest, too_long) = ("k".repeat(255), "k".repeat(256));
+        assert!(id("ann", "desk", Some(&longest)).is_ok());
+        for bad in ["", "a b", &too_long] {
+            let refused = id("ann", "desk", Some(bad)).unwrap_err();
+            assert!(refused.contains("must be 1 to 255 visible ASCII characters"), "{refused}");
+        }
     }
 
     #[test]

@@ -54,6 +54,9 @@ pub struct CompletionBody {
     /// `auto`, `none`, `required`, or one of `tools` by its name; of the first turn.
     #[serde(default)]
     pub tool_choice: Option<Value>,
+    /// `false`: at most one call of a tool per answer of the model, if its provider knows this.
+    #[serde(default)]
+    pub parallel_tool_calls: Option<bool>,
     /// Id of the user, if the server does not check tokens.
     #[serde(default)]
     pub user: Option<String>,

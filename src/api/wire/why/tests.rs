@@ -4,11 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::wait_report::ChildQuestion;
+use greenroom_actors::wait_report::{CallStage, ChildQuestion};
 use serde_json::{json, to_value};
 
 use super::*;
 use crate::api::wire::test_header;
+
+fn body(tool: Option<Arc<str>>, stage: CallStage, generation: Option<Arc<str>>) -> Cause {
+    Cause::Body { attempt: 2, timeout_ms: Some(5), tool, stage, generation }
+}
 
 fn causes() -> Vec<Cause> {
     let child = ExecutionId::trusted("c1");
@@ -28,7 +32,7 @@ fn causes() -> Vec<Cause> {
         Cause::Child { child, workflow: "part".into(), asks },
         Cause::Sleep,
         Cause::Retry { failures: 1, attempts_max: 3, errors: Vec::new() },
-        Cause::Body { attempt: 2, timeout_ms: Some(5), tool: None, stage: CallStage::Works },
+        body(None, CallStage::Works, None),
         Cause::Missing { what: "function f is not registered".into() },
         Cause::Interrupted { attempt: 2 },
         Cause::Turn,
@@ -126,6 +130,53 @@ fn a_running_attempt_names_the_tool_that_it_calls() {
             expected["tool"] = tool.into();
         }
         let tool = tool.map(Arc::from);
-        assert_eq!(shown(Cause::Body { attempt: 2, timeout_ms: Some(5), tool, stage }), expected);
+        assert_eq!(shown(body(tool, stage, None)), expected);
     }
+}
+
+#[test]
+fn the_agent_of_an_attempt_is_shown_with_its_calls() {
+    let call = |number: usize, stage| AwaitedCall {
+        tool_call_id: format!("c{number}").into(),
+        tool: "own.stay".into(),
+        stage,
+        since: (number == 0).then_some(Timestamp(1_700_000_000_123)),
+    };
+    let report = |cause, calls: Vec<AwaitedCall>| {
+        let awaited =
+            Awaited { step_id: None, path: None, since: Timestamp(0), until: None, cause };
+        let report = WaitReport::new(Arc::new(test_header()), Status::Running, vec![awaited]);
+        let report = WaitReport { calls: [(Arc::from("g"), calls)].into(), ..report };
+        to_value(WhyView::of(&report)).unwrap()["waitsFor"][0].clone()
+    };
+    let running = || body(None, CallStage::Works, Some("g".into()));
+    let one = report(running(), vec![call(0, CallStage::WaitsForPlace)]);
+    let queued = "waits for a place among the concurrent calls of the tool own.stay";
+    assert_eq!(one["message"], format!("attempt 2 runs an agent that {queued}"));
+    let expected = json!([{
+        "toolCallId": "c0", "tool": "own.stay", "stage": "queued", "message": queued,
+        "since": "2023-11-14T22:13:20.123Z",
+    }]);
+    assert_eq!((&one["generationId"], &one["calls"]), (&json!("g"), &expected));
+
+    let stages = [CallStage::Works, CallStage::Follows, CallStage::Asks, CallStage::WaitsForPlace];
+    let calls: Vec<_> = (1..).zip(stages).map(|(number, stage)| call(number, stage)).collect();
+    let all = report(running(), calls);
+    let expected = "attempt 2 runs an agent that calls the tool own.stay, follows what the tool own.stay \
+                    has begun elsewhere, waits for an answer about its call of the tool own.stay, and 1 \
+                    more";
+    assert_eq!(all["message"], expected);
+    let shown: BTreeSet<_> =
+        all["calls"].as_array().unwrap().iter().map(|it| it["stage"].as_str().unwrap()).collect();
+    assert_eq!(shown, CALL_STAGES.into());
+    assert!(all["calls"][0].get("since").is_none(), "absent, not null: {all}");
+
+    let none = report(running(), Vec::new());
+    assert_eq!((&none["message"], none.get("calls")), (&json!("attempt 2 is running"), None));
+
+    let payload = Some(Arc::new(json!({ "generationId": "g" })));
+    let cause = Cause::Asks { suspension_id: "a2".into(), reason: "Refund 5".into(), payload };
+    let asks = report(cause, vec![call(0, CallStage::Asks)]);
+    assert_eq!(asks["message"], "waits for answers: Refund 5");
+    assert_eq!((&asks["generationId"], &asks["calls"][0]["stage"]), (&json!("g"), &json!("asks")));
 }

@@ -72,6 +72,9 @@ fn wait(awaited: &Value, addressing: &str, lines: &mut Vec<String>) {
     };
     field("step", text(awaited, "path"));
     field("tool", text(awaited, "tool"));
+    for call in items(awaited, "calls") {
+        field("call", text(call, "message"));
+    }
     field("since", text(awaited, "since"));
     field("until", text(awaited, "until"));
     field("error", text(awaited, "error"));
@@ -134,6 +137,9 @@ mod tests {
             }, {
                 "message": "attempt 1 calls the tool own.stay", "path": "c", "since": "S",
                 "tool": "own.stay"
+            }, {
+                "message": "attempt 1 runs an agent that calls the tool own.stay", "path": "d",
+                "calls": [{ "message": "calls the tool own.stay" }], "since": "S"
             }]
         });
         let expected = [
@@ -150,6 +156,11 @@ mod tests {
             "attempt 1 calls the tool own.stay",
             "  step    c",
             "  tool    own.stay",
+            "  since   S",
+            "",
+            "attempt 1 runs an agent that calls the tool own.stay",
+            "  step    d",
+            "  call    calls the tool own.stay",
             "  since   S",
         ];
         let screen = Screen::plain(Form::Table);

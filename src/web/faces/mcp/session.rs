@@ -17,12 +17,10 @@ use crate::api::faces::mcp::{
     CallParams, Given, Refusal, Request, Run, ServedFace, Tokens, Tool, failed, mismatch, shown,
 };
 use crate::auth::User;
+use crate::faces::mcp_door;
 use crate::web::call::Call;
 use crate::web::peer::{WATCH_INTERVAL, Watch};
 use crate::web::trace;
-
-/// Name of this door in records, before the name of a face.
-const DOOR: &str = "mcp";
 
 /// One request of a client.
 pub(super) struct Session {
@@ -137,10 +135,7 @@ impl Session {
             TraceOrigin::New => parent().map_or(TraceOrigin::New, TraceOrigin::Remote),
             given => given,
         };
-        match &self.server.name {
-            Some(name) => origin.through(format!("{DOOR}:{name}")),
-            None => origin.through(DOOR),
-        }
+        origin.through(mcp_door(self.server.name.as_deref()))
     }
 
     /// Waits until the work is done, or the client has gone: then there is no result.

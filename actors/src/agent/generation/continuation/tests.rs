@@ -43,7 +43,7 @@ fn asked(id: &str, kind: AskKind) -> CallState {
     }))
 }
 
-fn continuation(calls: Vec<OpenCall>) -> Continuation {
+pub(super) fn continuation(calls: Vec<OpenCall>) -> Continuation {
     Continuation {
         messages: Arc::default(),
         schema: None,
