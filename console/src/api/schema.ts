@@ -3011,7 +3011,7 @@ export interface components {
             success: false;
             error: string;
         };
-        /** @description Messages to `/ws/observability`. */
+        /** @description Messages to `/ws/observability`. `SUBSCRIBE` replaces the filter by that of the message, where null restricts nothing; without one the filter stays. */
         ObserverMessage: {
             /** @enum {string} */
             type: "PING" | "SUBSCRIBE";
@@ -7290,6 +7290,8 @@ export interface operations {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
                     etag: components["headers"]["ETag"];
+                    "x-execution-id": components["headers"]["ExecutionId"];
+                    "x-generation-id": components["headers"]["GenerationId"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7630,6 +7632,8 @@ export interface operations {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
                     etag: components["headers"]["ETag"];
+                    "x-execution-id": components["headers"]["ExecutionId"];
+                    "x-generation-id": components["headers"]["GenerationId"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7685,6 +7689,8 @@ export interface operations {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
                     etag: components["headers"]["ETag"];
+                    "x-execution-id": components["headers"]["ExecutionId"];
+                    "x-generation-id": components["headers"]["GenerationId"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7736,6 +7742,8 @@ export interface operations {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
                     etag: components["headers"]["ETag"];
+                    "x-execution-id": components["headers"]["ExecutionId"];
+                    "x-generation-id": components["headers"]["GenerationId"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7783,6 +7791,8 @@ export interface operations {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
                     etag: components["headers"]["ETag"];
+                    "x-execution-id": components["headers"]["ExecutionId"];
+                    "x-generation-id": components["headers"]["GenerationId"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7836,6 +7846,8 @@ export interface operations {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
                     etag: components["headers"]["ETag"];
+                    "x-execution-id": components["headers"]["ExecutionId"];
+                    "x-generation-id": components["headers"]["GenerationId"];
                     [name: string]: unknown;
                 };
                 content: {
