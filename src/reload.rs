@@ -1,8 +1,7 @@
 //! Detection of changed configuration files, and the outcome of the newest reload. Independent of
 //! the content of the files.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::clock::{Clock as _, SystemClock};
@@ -66,8 +65,8 @@ pub struct ReloadStatus {
     since: AtomicI64,
     taken: AtomicU64,
     refused: AtomicU64,
-    /// Reason for the rejection of the newest change; public.
-    refusal: RwLock<Option<String>>,
+    /// True if the newest change was rejected. The reason is in the log alone.
+    is_refused: AtomicBool,
 }
 
 /// The configuration of the start is in use from now on.
@@ -77,7 +76,7 @@ impl Default for ReloadStatus {
             since: AtomicI64::new(SystemClock.now().0),
             taken: AtomicU64::new(0),
             refused: AtomicU64::new(0),
-            refusal: RwLock::default(),
+            is_refused: AtomicBool::new(false),
         }
     }
 }
@@ -87,19 +86,18 @@ impl ReloadStatus {
     pub(crate) fn take(&self) {
         self.since.store(SystemClock.now().0, Ordering::Relaxed);
         self.taken.fetch_add(1, Ordering::Relaxed);
-        *self.refusal.write().unwrap_or_else(PoisonError::into_inner) = None;
+        self.is_refused.store(false, Ordering::Relaxed);
     }
 
-    /// Records that a change was rejected. The reason must not contain secrets or local paths.
-    pub(crate) fn refuse(&self, reason: String) {
+    /// Records that a change was rejected.
+    pub(crate) fn refuse(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
-        *self.refusal.write().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+        self.is_refused.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the reason for the rejection of the newest change; `None` if it was applied or if
-    /// there was none.
-    pub fn refusal(&self) -> Option<String> {
-        self.refusal.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Returns true if the newest change was rejected.
+    pub fn is_refused(&self) -> bool {
+        self.is_refused.load(Ordering::Relaxed)
     }
 
     /// Returns the time since which the configuration is in use: of the newest change that was applied,
@@ -187,10 +185,11 @@ mod tests {
     #[test]
     fn an_applied_change_clears_the_refusal() {
         let reload_status = ReloadStatus::default();
-        reload_status.refuse("line 1".to_owned());
-        reload_status.refuse("line 2".to_owned());
-        assert_eq!(reload_status.refusal().as_deref(), Some("line 2"));
+        assert!(!reload_status.is_refused());
+        reload_status.refuse();
+        reload_status.refuse();
+        assert!(reload_status.is_refused());
         reload_status.take();
-        assert_eq!((reload_status.refusal(), reload_status.counts()), (None, (1, 2)));
+        assert_eq!((reload_status.is_refused(), reload_status.counts()), (false, (1, 2)));
     }
 }

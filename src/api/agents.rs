@@ -17,6 +17,7 @@ use serde::de::IgnoredAny;
 
 use crate::api::caller::Caller;
 use crate::api::error::{ApiError, Product, UnknownName};
+use crate::api::executions::Sent;
 use crate::api::json;
 use crate::api::query::{Pairs, value_of};
 use crate::api::wire::agent::{AgentDetailView, AgentStatus, AgentView};
@@ -197,15 +198,31 @@ pub async fn asks(runtime: &Runtime, entry: &GenerationEntry) -> Result<Vec<Pend
     Ok(runtime.pending_asks(&entry.record.id).await?)
 }
 
+/// Returns the parsed request, or its refusal. A generation that the caller does not see is reported
+/// before an invalid body.
+async fn existing<T>(
+    runtime: &Runtime,
+    agent: &AgentDefinition,
+    generation_id: &str,
+    read: Result<T, ApiError>,
+    caller: &Caller,
+) -> Result<T, ApiError> {
+    if read.is_err() {
+        generation(runtime, agent, generation_id, caller).await?;
+    }
+    read
+}
+
 /// Cancels a generation of the agent that the caller sees. The body is ignored, but has to be JSON.
 pub async fn cancel(
     runtime: &Runtime,
     agent: &AgentDefinition,
     generation_id: &str,
-    body: &[u8],
+    body: Sent<'_>,
     caller: &Caller,
 ) -> Result<(), ApiError> {
-    let _: IgnoredAny = json::parse_or_empty(body)?;
+    let read = body.map_err(Clone::clone).and_then(json::parse_or_empty::<IgnoredAny>);
+    existing(runtime, agent, generation_id, read, caller).await?;
     let cancelled = runtime.cancel_generation(&agent.id, generation_id, &caller.visibility()).await;
     cancelled.map_err(ApiError::from)
 }

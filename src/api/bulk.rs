@@ -92,9 +92,9 @@ pub fn read(
     // the query selects, and so is a part of what the key stands for
     let mut selected = pairs.to_vec();
     selected.sort();
-    let selected = serde_json::to_vec(&selected).unwrap_or_default();
-    let request = [selected.as_slice(), body].concat();
-    let idempotency = idempotency(key, "bulk", BULK_WORKFLOW, user_id.as_deref(), &request)?;
+    let request = [&serde_json::to_vec(&selected).unwrap_or_default()[..], body].concat();
+    let owner = (caller, user_id.as_deref());
+    let idempotency = idempotency(key, "bulk", BULK_WORKFLOW, owner, &request)?;
     let operation = BulkOperation {
         action,
         filter,

@@ -75,13 +75,15 @@ impl Caller {
         matches!(self.mode, AuthMode::Off)
     }
 
-    /// Sets `user` of an operation context to the user of the token; removes what the request says.
+    /// Sets `user` of an operation context to the user of the token; removes what the request says about
+    /// the user and the conversation, which the runtime adds.
     pub fn sign(&self, context: &mut Map<String, Value>) {
         if self.is_auth_off() {
             return;
         }
-        context.shift_remove("user");
-        context.shift_remove("userId");
+        for name in ["user", "userId", "conversationId"] {
+            context.shift_remove(name);
+        }
         if let Some(user) = &self.user {
             context.insert("user".to_owned(), Value::Object(user.profile().clone()));
         }
@@ -200,7 +202,9 @@ mod tests {
     #[test]
     fn with_authentication_only_the_token_names_the_user() {
         let named = [("userId".to_owned(), "ann".to_owned())];
-        let body = json!({ "user": { "id": "ann" }, "userId": "ann", "tone": "kind" });
+        let body = json!({
+            "user": { "id": "ann" }, "userId": "ann", "conversationId": "c", "tone": "kind"
+        });
         let rows = [
             (Caller::checked(user("ben", "admin"), None), Some("ben"), Some("ben")),
             (Caller::checked(None, None), None, None),
@@ -216,6 +220,7 @@ mod tests {
             let shown = works_as.map(|id| json!(id));
             assert_eq!(context.get("user").map(|user| user["id"].clone()), shown);
             assert_eq!((context.get("userId"), &context["tone"]), (None, &json!("kind")));
+            assert_eq!(context.get("conversationId"), None);
         }
     }
 

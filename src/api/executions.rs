@@ -29,13 +29,13 @@ pub type Sent<'a> = Result<&'a [u8], &'a ApiError>;
 pub async fn list(
     runtime: &Runtime,
     workflow_id: Option<String>,
-    query: ExecutionQuery,
+    query: Result<ExecutionQuery, ApiError>,
     caller: &Caller,
 ) -> Result<(Vec<Projection>, Option<String>), ApiError> {
-    let ExecutionQuery { mut filter, after, limit } = query;
     if let Some(id) = &workflow_id {
         known(runtime, id).await?;
     }
+    let ExecutionQuery { mut filter, after, limit } = query?;
     filter.workflow_id = workflow_id;
     let Some(user_id) = user_filter(caller, filter.user_id.take()) else {
         return Ok((Vec::new(), None));
@@ -117,10 +117,11 @@ pub async fn outcomes(
 pub async fn versions(
     runtime: &Runtime,
     workflow_id: &str,
-    VersionsQuery { user_id }: VersionsQuery,
+    query: Result<VersionsQuery, ApiError>,
     caller: &Caller,
 ) -> Result<Versions, ApiError> {
     known(runtime, workflow_id).await?;
+    let VersionsQuery { user_id } = query?;
     match user_filter(caller, user_id) {
         Some(user) => Ok(runtime.versions(workflow_id, user.as_deref()).await?),
         None => Ok(runtime.versions_without_executions(workflow_id)),
@@ -264,7 +265,7 @@ pub fn read_resume(
     let by = caller.principal(user_id.as_deref())?;
     let answerer = Some(caller.answerer(user_id.as_deref()));
     let user_id = caller.user_id(user_id);
-    let idempotency = idempotency(key, "resume", subject, user_id.as_deref(), bytes)?;
+    let idempotency = idempotency(key, "resume", subject, (caller, user_id.as_deref()), bytes)?;
     let data = resume_data.unwrap_or(Value::Null);
     Ok(ResumeExecution { step_id, suspension_id, data, by, answerer, idempotency })
 }
@@ -283,7 +284,7 @@ pub fn read_replay(
     let by = caller.principal(options.user_id.as_deref())?;
     let answerer = Some(caller.answerer(options.user_id.as_deref()));
     let user_id = caller.user_id(None);
-    let idempotency = idempotency(key, "replay", subject, user_id.as_deref(), bytes)?;
+    let idempotency = idempotency(key, "replay", subject, (caller, user_id.as_deref()), bytes)?;
     let definition = definition.unwrap_or_default().into();
     Ok(ReplayExecution {
         step_id,

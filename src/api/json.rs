@@ -139,17 +139,34 @@ fn refusal_of<T: DeserializeOwned>(text: &str, keys: &[&str]) -> ApiError {
         Err(error) => {
             let path = error.path().to_string();
             let what = without_place(&error.inner().to_string());
-            if let Some(key) = unknown_key(&what) {
+            if let Some(key) = named_in(&what, "unknown field `") {
                 return unknown(&path, key, keys);
+            }
+            if let Some(key) = named_in(&what, "missing field `") {
+                return ApiError::body(path_of(&path, key), "missing");
+            }
+            if let Some(key) = named_in(&what, "duplicate field `") {
+                return ApiError::body(path_of(&path, key), "is given more than once");
             }
             if path == "." { ApiError::InvalidBody(what) } else { ApiError::body(path, what) }
         }
     }
 }
 
-/// Returns the unknown key of an error of the parser.
-fn unknown_key(message: &str) -> Option<&str> {
-    message.strip_prefix("unknown field `")?.split_once('`').map(|(key, _)| key)
+/// Returns the key that an error of the parser names after these words.
+fn named_in<'m>(message: &'m str, words: &str) -> Option<&'m str> {
+    message.strip_prefix(words)?.split_once('`').map(|(key, _)| key)
+}
+
+/// Returns the path of a key. The parser gives the path of its object, or that of the key.
+fn path_of(path: &str, key: &str) -> String {
+    let is_its_own =
+        path.strip_suffix(key).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    match path {
+        "." => key.to_owned(),
+        path if is_its_own => path.to_owned(),
+        path => format!("{path}.{key}"),
+    }
 }
 
 /// Refuses a key with a suggestion: the same key in another place, a similar one beside it, or a
@@ -286,6 +303,36 @@ mod tests {
         }
         assert!(parse_closed_or_empty::<Narrow>(b"\n").is_ok());
         assert!(parse_closed::<Narrow>(br#"{"options":{"stepId":"a"},"reason":null}"#).is_ok());
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct Strict {
+        #[serde(rename = "to")]
+        _to: String,
+        #[serde(rename = "inner")]
+        _inner: Option<Object<Inner>>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct Inner {
+        #[serde(rename = "to")]
+        _to: Option<String>,
+        #[serde(rename = "from")]
+        _from: String,
+    }
+
+    #[test]
+    fn missing_and_repeated_keys_are_named_by_their_path() {
+        let rows = [
+            ("{}", "to: missing"),
+            (r#"{"to":"a","inner":{"to":"b"}}"#, "inner.from: missing"),
+            (r#"{"to":"a","to":"b"}"#, "to: is given more than once"),
+            (r#"{"to":"a","inner":{"from":"","from":""}}"#, "inner.from: is given more than once"),
+        ];
+        for (body, what) in rows {
+            let refusal = parse::<Strict>(body.as_bytes()).unwrap_err().to_string();
+            assert_eq!(refusal, format!("Invalid request body: {what}"), "for {body}");
+        }
     }
 
     #[test]

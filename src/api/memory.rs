@@ -12,9 +12,10 @@ use greenroom_actors::ports::store::{
     Conversation, ConversationFilter, ConversationKey, ConversationPatch, StoredMessage,
 };
 
-use self::owner::{Owner, named_in};
+use self::owner::Owner;
 use crate::api::caller::Caller;
 use crate::api::error::ApiError;
+use crate::api::executions::Sent;
 use crate::api::json;
 use crate::api::query::{Pairs, digits, read, read_limit, refuse_unknown, value_of};
 use crate::api::wire::conversation::{ChangeBody, CloneBody, CreateBody, WorkingMemoryBody};
@@ -81,10 +82,9 @@ pub async fn list(request: Request<'_>) -> Result<ConversationPage, ApiError> {
 }
 
 /// Creates a conversation, with a new id unless the caller chooses one.
-pub async fn create(request: Request<'_>, bytes: &[u8]) -> Result<Conversation, ApiError> {
-    let named = named_in(bytes)?;
-    let body: CreateBody = json::parse_or_empty(bytes)?;
-    let owner = Owner::of(request, &named)?;
+pub async fn create(request: Request<'_>, body: Sent<'_>) -> Result<Conversation, ApiError> {
+    let (owner, bytes) = Owner::of_body(request, body)?;
+    let body: CreateBody = json::parse_or_empty(bytes?)?;
     let metadata = body.metadata.unwrap_or_default();
     values::check_size(request.runtime, "metadata", &metadata)?;
     let id = values::new_id(request.runtime, "conversationId", body.conversation_id)?;
@@ -112,9 +112,9 @@ pub async fn describe(request: Request<'_>, id: &str) -> Result<Conversation, Ap
 pub async fn change(
     request: Request<'_>,
     id: &str,
-    bytes: &[u8],
+    body: Sent<'_>,
 ) -> Result<Conversation, ApiError> {
-    let key = find_for(request, id, bytes).await?.key;
+    let (key, bytes) = find_for(request, id, body).await?;
     let ChangeBody { title, metadata } = json::parse_or_empty(bytes)?;
     if title.is_none() && metadata.is_none() {
         let what = "nothing to change, send title or metadata";
@@ -142,7 +142,15 @@ pub async fn messages(request: Request<'_>, id: &str) -> Result<Messages, ApiErr
     refuse_unknown(request.pairs, &["agentId", "userId", "limit", "before"])?;
     let limit = limit_of(request.pairs)?;
     let before = value_of(request.pairs, "before");
-    let messages = request.runtime.conversations().messages(&key, before, limit).await?;
+    let conversations = request.runtime.conversations();
+    let messages = conversations.messages(&key, before, limit).await?;
+    if let Some(id) = before
+        && messages.is_empty()
+        && !conversations.has_message(&key, id).await?
+    {
+        let what = "must be the id of a message of this conversation".to_owned();
+        return Err(ApiError::InvalidQuery { name: "before".to_owned(), what });
+    }
     let asks = match messages.last().and_then(waiting) {
         Some(generation) => request.runtime.pending_asks(generation).await?,
         None => Vec::new(),
@@ -171,9 +179,9 @@ fn form_of(runtime: &Runtime, agent_id: &str) -> ApprovalForm {
 pub async fn set_working_memory(
     request: Request<'_>,
     id: &str,
-    bytes: &[u8],
+    body: Sent<'_>,
 ) -> Result<(), ApiError> {
-    let key = find_for(request, id, bytes).await?.key;
+    let (key, bytes) = find_for(request, id, body).await?;
     let WorkingMemoryBody { content, mode } = json::parse_or_empty(bytes)?;
     if mode.is_some_and(|mode| mode != "replace") {
         // Treating another mode as a replacement would lose data.
@@ -190,8 +198,12 @@ pub async fn set_working_memory(
 }
 
 /// Copies a conversation with its messages, with a new id unless the caller chooses one.
-pub async fn copy(request: Request<'_>, id: &str, bytes: &[u8]) -> Result<Conversation, ApiError> {
-    let from = find_for(request, id, bytes).await?.key;
+pub async fn copy(
+    request: Request<'_>,
+    id: &str,
+    body: Sent<'_>,
+) -> Result<Conversation, ApiError> {
+    let (from, bytes) = find_for(request, id, body).await?;
     let CloneBody { new_id } = json::parse_or_empty(bytes)?;
     let to = values::new_id(request.runtime, "newId", new_id)?;
     let copy = ConversationKey { conversation_id: Arc::clone(&to), ..from.clone() };
@@ -241,14 +253,14 @@ fn limit_of(pairs: &Pairs) -> Result<usize, ApiError> {
 
 /// Finds the conversation of a request with a body. A missing conversation is reported before an
 /// invalid body.
-async fn find_for(request: Request<'_>, id: &str, bytes: &[u8]) -> Result<Conversation, ApiError> {
-    let named = named_in(bytes);
-    let owner = match &named {
-        Ok(named) => Owner::of(request, named)?,
-        Err(refusal) => Owner::of_query(request).map_err(|_| refusal.clone())?,
-    };
+async fn find_for<'b>(
+    request: Request<'_>,
+    id: &str,
+    body: Sent<'b>,
+) -> Result<(ConversationKey, &'b [u8]), ApiError> {
+    let (owner, bytes) = Owner::of_body(request, body)?;
     let conversation = find(request.runtime, &owner.key(id)?).await?;
-    named.map(|_| conversation)
+    Ok((conversation.key, bytes?))
 }
 
 /// Finds a conversation by key. The key includes the user, so that those of others are not found.

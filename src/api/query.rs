@@ -182,9 +182,7 @@ fn day_of(text: &str) -> Option<Timestamp> {
 pub fn read_position(last_event_id: Option<&str>, pairs: &Pairs) -> Result<u64, ApiError> {
     let what = "must be the number of an event";
     const NAMES: [&str; 2] = ["lastEventId", "fromSequence"];
-    let is_similar = |name: &str| NAMES.contains(&name) || nearest(name, NAMES).is_some();
-    let similar: Vec<_> = pairs.iter().filter(|(name, _)| is_similar(name)).cloned().collect();
-    refuse_misnamed(&similar, &NAMES)?;
+    refuse_misspelt(pairs, &NAMES)?;
     let [reconnect, opened] = NAMES.map(|name| read(pairs, name, what, digits));
     let in_address = reconnect?.or(opened?).unwrap_or(0);
     let Some(text) = last_event_id else { return Ok(in_address) };
@@ -203,6 +201,13 @@ pub(crate) fn refuse_unknown(pairs: &Pairs, known: &[&str]) -> Result<(), ApiErr
         let what = "is given more than once".to_owned();
         Err(ApiError::InvalidQuery { name: name.clone(), what })
     })
+}
+
+/// Refuses only names that look misspelt, for routes whose clients add parameters of their own.
+pub(crate) fn refuse_misspelt(pairs: &Pairs, known: &[&str]) -> Result<(), ApiError> {
+    let is_similar = |name: &str| nearest(name, known.iter().copied()).is_some();
+    let similar = pairs.iter().filter(|(name, _)| is_similar(name)).cloned();
+    refuse_misnamed(&similar.collect::<Vec<_>>(), known)
 }
 
 /// Refuses unknown names, with a suggestion.

@@ -102,18 +102,25 @@ pub fn succeeded(outcome: ExecutionOutcome) -> Result<ExecutionOutcome, ApiError
 }
 
 /// Checks an `Idempotency-Key` and binds it to its scope and body, which must be the same when it
-/// is repeated. `subject`: the workflow of a start, or the execution of a resume or replay.
+/// is repeated. `subject`: the workflow of a start, or the execution of a resume or replay. `user` is
+/// the user of what is started.
 pub fn idempotency(
     key: Option<&str>,
     route: &str,
     subject: &str,
-    user: Option<&str>,
+    (caller, user): (&Caller, Option<&str>),
     body: &[u8],
 ) -> Result<Option<IdempotencyKey>, ApiError> {
     let Some(key) = key else { return Ok(None) };
     let is_visible = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
     if !is_visible || key.len() > KEY_CHARS_MAX {
         let what = "must be 1 to 255 visible ASCII characters".to_owned();
+        return Err(ApiError::InvalidHeader { name: "Idempotency-Key", what });
+    }
+    if caller.sees_nothing() {
+        // Such callers would share their keys, and get each other's results.
+        let what =
+            "needs a token with the id of a user, as results are private to users".to_owned();
         return Err(ApiError::InvalidHeader { name: "Idempotency-Key", what });
     }
     // As JSON, so that no choice of ids and keys makes two scopes equal.
@@ -189,7 +196,7 @@ fn start_of(
     }
     let user_id = caller.user_id(options.user_id);
     let (route, bytes) = sent;
-    let idempotency = idempotency(key, route, &definition.id, user_id.as_deref(), bytes)?;
+    let idempotency = idempotency(key, route, &definition.id, (caller, user_id.as_deref()), bytes)?;
     let mut context = options.context.unwrap_or_default();
     caller.sign(&mut context);
     Ok(StartExecution {
@@ -251,14 +258,14 @@ pub fn sample_input(schema: Option<&Value>) -> Value {
     schema.map_or_else(|| Value::Object(Map::new()), example_of)
 }
 
-/// Returns true if the input schema names a type besides `object`. Without a schema or a type, the
-/// specification requires an object.
+/// Returns true if the input schema alone decides about inputs that are no objects: unless it names
+/// `object` as the only type. Without a schema the specification requires an object.
 pub fn admits_other_types(definition: &WorkflowDefinition) -> bool {
     let Some(schema) = &definition.input_schema else { return false };
     match schema.get("type") {
         Some(Value::String(name)) => name != "object",
         Some(Value::Array(names)) => names.iter().any(|name| name != "object"),
-        Some(_) | None => false,
+        Some(_) | None => true,
     }
 }
 
@@ -267,6 +274,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::auth::User;
 
     fn definition(input_schema: Option<Value>) -> WorkflowDefinition {
         WorkflowDefinition { input_schema, ..WorkflowDefinition::new("order", Vec::new()) }
@@ -366,20 +374,33 @@ mod tests {
     #[test]
     fn the_input_schema_may_allow_other_types() {
         let caller = Caller::unchecked();
-        let start = |schema| {
-            let definition = definition(Some(schema));
-            StartBody::Request.read(&definition, br#"{"input":5}"#, None, &caller)
-        };
-        assert!(start(json!({ "type": "integer" })).is_ok());
-        assert!(start(json!({ "type": ["object", "integer"] })).is_ok());
-        assert!(start(json!({ "type": "object" })).is_err());
-        assert!(start(json!({})).is_err());
+        let rows = [
+            (Some(json!({ "type": "integer" })), true),
+            (Some(json!({ "type": ["object", "integer"] })), true),
+            (Some(json!({ "enum": [5, 6] })), true),
+            (Some(json!({ "const": 5 })), true),
+            (Some(json!({ "anyOf": [{ "type": "integer" }, { "type": "object" }] })), true),
+            (Some(json!({ "$ref": "#/$defs/n", "$defs": { "n": { "type": "integer" } } })), true),
+            (Some(json!({ "minLength": 2 })), true),
+            (Some(json!({})), true),
+            (Some(json!(true)), true),
+            (Some(json!({ "type": "object" })), false),
+            (Some(json!({ "type": ["object"] })), false),
+            (None, false),
+        ];
+        for (schema, is_admitted) in rows {
+            let definition = definition(schema);
+            let start = StartBody::Request.read(&definition, br#"{"input":5}"#, None, &caller);
+            assert_eq!(start.is_ok(), is_admitted, "{:?}", definition.input_schema);
+        }
     }
 
     #[test]
     fn idempotency_keys_of_different_callers_are_distinct() {
+        let caller = Caller::unchecked();
         let scope = |route, subject, user, key| {
-            idempotency(Some(key), route, subject, user, b"{}").unwrap().unwrap().scope
+            let owner = (&caller, user);
+            idempotency(Some(key), route, subject, owner, b"{}").unwrap().unwrap().scope
         };
         let scopes = [
             scope("execute", "a", None, "k"),
@@ -393,7 +414,29 @@ mod tests {
         assert_eq!(distinct.len(), scopes.len());
         let too_long = "k".repeat(256);
         for bad in ["", "a b", "ü", too_long.as_str()] {
-            assert!(idempotency(Some(bad), "execute", "a", None, b"").is_err(), "{bad:?}");
+            let refused = idempotency(Some(bad), "execute", "a", (&caller, None), b"");
+            assert!(refused.is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn callers_without_an_id_share_no_idempotency_keys() {
+        let user = |profile: Value| {
+            Some(Arc::new(User::new(profile.as_object().cloned().unwrap()).unwrap()))
+        };
+        let owned = |user| Caller::checked(user, Some(Arc::from(["admin".to_owned()])));
+        let rows = [
+            (Caller::unchecked(), true),
+            (Caller::checked(None, None), true),
+            (owned(user(json!({ "id": "ann" }))), true),
+            (owned(user(json!({ "roles": ["admin"] }))), true),
+            (owned(user(json!({ "roles": ["staff"] }))), false),
+            (owned(None), false),
+        ];
+        for (caller, is_taken) in rows {
+            let read = |key| idempotency(key, "execute", "a", (&caller, None), b"{}");
+            assert_eq!(read(Some("k")).is_ok(), is_taken, "{caller:?}");
+            assert!(read(None).is_ok_and(|key| key.is_none()), "{caller:?}");
         }
     }
 }

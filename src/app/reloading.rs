@@ -17,10 +17,6 @@ use crate::api::catalogue::Catalogue;
 use crate::config::{Changes, Config, ConfigProblem, Files, Names};
 use crate::reload::{Readings, ReloadStatus, Watcher};
 use crate::telemetry;
-use crate::telemetry::redact::{Redactor, Secrets};
-
-/// Maximum length of a reason outside of the log.
-const REASON_BYTES_MAX: usize = 300;
 
 /// Checks changes of the configuration's files and applies them.
 pub(super) struct Reloading {
@@ -36,7 +32,6 @@ pub(super) struct Reloading {
     started: Arc<Config>,
     /// The configuration in use.
     newest: Arc<Config>,
-    secrets: Secrets,
     hangup: Signal,
 }
 
@@ -142,7 +137,6 @@ impl Reloading {
             every: Some(started.system.reload_every).filter(|every| !every.is_zero()),
             newest: Arc::clone(&started),
             started,
-            secrets: Secrets::default(),
             hangup: signal(SignalKind::hangup())?,
         }))
     }
@@ -207,7 +201,6 @@ impl Reloading {
         let variables = Variables::of(&config);
         let secrets = config.secrets(|name| variables.value(name));
         telemetry::logs::redact_also(&secrets);
-        self.secrets.join(&secrets);
         let registry = match self.registry(&config, &changes) {
             Ok(registry) => registry,
             Err(error) => return self.refuse(&error.to_string().into()),
@@ -250,25 +243,10 @@ impl Reloading {
     }
 
     fn refuse(&self, Refused { problems, warnings }: &Refused) {
-        self.reload_status.refuse(self.reason(problems));
+        self.reload_status.refuse();
         log::error!("rejected the changed configuration; the previous one stays in use:");
         problems.iter().for_each(|problem| log::error!("{problem}"));
         warnings.iter().for_each(|warning| log::warn!("{warning}"));
-    }
-
-    /// Returns the first problem, without paths of this machine and without secrets.
-    fn reason(&self, problems: &[String]) -> String {
-        let mut first = problems.first().cloned().unwrap_or_default();
-        let folder = self.started.path.as_deref().and_then(std::path::Path::parent);
-        if let Some(folder) = folder.filter(|folder| !folder.as_os_str().is_empty()) {
-            first = first.replace(&format!("{}/", folder.display()), "");
-        }
-        Redactor::new(&self.secrets).redact(&mut first, REASON_BYTES_MAX);
-        let first = first.replace(['\n', '\r'], " ");
-        match problems.len().saturating_sub(1) {
-            0 => first,
-            more => format!("{first} (and {more} more)"),
-        }
     }
 }
 

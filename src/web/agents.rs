@@ -147,8 +147,9 @@ pub(crate) async fn attach_to_chat(call: Call) -> Answer {
 pub(crate) async fn cancel_generation(call: Call, body: Body) -> Answer {
     let subject = find(&Subject::InPath, &call)
         .and_then(|agent| ids::generation(&call.request).map(|generation| (agent, generation)));
-    let ((agent, generation), body) = body.read_for(subject).await?;
-    agents::cancel(&call.runtime, &agent, &generation, &body, &call.caller).await?;
+    let ((agent, generation), body) = body.take_for(subject).await?;
+    let body = body.as_deref();
+    agents::cancel(&call.runtime, &agent, &generation, body, &call.caller).await?;
     Ok(with_id(&generation, respond::json(CancelledGenerationView::of(&generation))))
 }
 
@@ -156,9 +157,9 @@ pub(crate) async fn cancel_generation(call: Call, body: Body) -> Answer {
 pub(crate) async fn approve(call: Call, body: Body) -> Answer {
     let subject = find(&Subject::InPath, &call)
         .and_then(|agent| ids::generation(&call.request).map(|generation| (agent, generation)));
-    let ((agent, generation), body) = body.read_for(subject).await?;
-    let answering = (&call.caller, call.permissions());
-    let approving = agents::approve(&call.runtime, &agent, &generation, &body, answering);
+    let ((agent, generation), body) = body.take_for(subject).await?;
+    let (body, answering) = (body.as_deref(), (&call.caller, call.permissions()));
+    let approving = agents::approve(&call.runtime, &agent, &generation, body, answering);
     Ok(with_id(&generation, inbox::shown(&approving.await?)))
 }
 

@@ -25,12 +25,12 @@ pub(crate) struct Body {
 }
 
 /// Declared type of a body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum MediaType {
     /// Declared as JSON, or not declared.
     Json,
-    /// Accepted if it parses as JSON.
-    Text,
+    /// Accepted if it parses as JSON. Has the declaration.
+    Text(String),
     /// A form of a page without scripts.
     Form,
 }
@@ -77,7 +77,7 @@ impl Body {
     pub(crate) async fn read_form(self) -> Result<Bytes, ApiError> {
         match self.kind.clone()? {
             MediaType::Form => self.collect().await,
-            MediaType::Json | MediaType::Text => Err(ApiError::FormOnly),
+            MediaType::Json | MediaType::Text(_) => Err(ApiError::FormOnly),
         }
     }
 
@@ -89,10 +89,10 @@ impl Body {
         }
         let bytes = self.collect().await?;
         match kind {
-            MediaType::Text if !bytes.is_empty() && !is_json(&bytes) => {
-                Err(ApiError::UnsupportedMediaType("text".to_owned()))
+            MediaType::Text(declared) if !bytes.is_empty() && !is_json(&bytes) => {
+                Err(ApiError::UnsupportedMediaType(declared))
             }
-            MediaType::Text | MediaType::Json | MediaType::Form => Ok(bytes),
+            MediaType::Text(_) | MediaType::Json | MediaType::Form => Ok(bytes),
         }
     }
 
@@ -221,7 +221,7 @@ fn media_type(declared: &str) -> Result<MediaType, String> {
         other if other.starts_with("application/") && other.ends_with("+json") => {
             Ok(MediaType::Json)
         }
-        other if other.starts_with("text/") => Ok(MediaType::Text),
+        other if other.starts_with("text/") => Ok(MediaType::Text(declared.to_owned())),
         _ => Err(declared.to_owned()),
     }
 }
@@ -275,6 +275,15 @@ mod tests {
         ];
         for (kind, body, status) in rows {
             assert_eq!(check(typed(kind, body)).await.0, status, "{kind} with {body}");
+        }
+    }
+
+    #[actix_web::test]
+    async fn a_refused_type_is_named_as_it_was_sent() {
+        for kind in ["text/xml", "text/plain; charset=utf-8", "image/png"] {
+            let (_, answer) = check(typed(kind, "<a/>")).await;
+            let text = format!("Content type {kind} is not supported, send application/json");
+            assert!(answer.contains(&text), "{answer}");
         }
     }
 

@@ -48,7 +48,7 @@ pub(crate) async fn list_of_workflow(call: Call) -> Answer {
 }
 
 async fn page(call: &Call, workflow_id: Option<String>) -> Answer {
-    let query = ExecutionQuery::parse(&call.pairs()?)?;
+    let query = call.pairs().and_then(|pairs| ExecutionQuery::parse(&pairs));
     let (rows, next) = executions::list(&call.runtime, workflow_id, query, &call.caller).await?;
     Ok(respond::json(ExecutionsView::of(&rows, next)))
 }
@@ -70,7 +70,7 @@ pub(crate) async fn outcomes(call: Call) -> Answer {
 /// `GET /workflows/:id/versions`.
 pub(crate) async fn versions(call: Call) -> Answer {
     let id = ids::workflow(&call.request)?;
-    let query = VersionsQuery::parse(&call.pairs()?)?;
+    let query = call.pairs().and_then(|pairs| VersionsQuery::parse(&pairs));
     let versions = executions::versions(&call.runtime, &id, query, &call.caller).await?;
     Ok(respond::json(VersionsView::of(&versions)))
 }
@@ -177,7 +177,8 @@ pub(crate) async fn resume(call: Call, body: Body) -> Answer {
     Ok(respond::about(&target.execution_id, outcome.map(respond_outcome)))
 }
 
-/// `POST /workflows/:id/executions/:executionId/replay`. The answer is about the new execution.
+/// `POST /workflows/:id/executions/:executionId/replay`. The answer is about the new execution, a refusal
+/// about the original.
 pub(crate) async fn replay(call: Call, body: Body) -> Answer {
     let Call { request, caller, runtime, .. } = &call;
     let (target, body) = body.take_for(call.target()).await?;
@@ -186,7 +187,14 @@ pub(crate) async fn replay(call: Call, body: Body) -> Answer {
     let replay = executions::read_replay(&target, body.as_deref(), key.as_deref(), origin);
     drop(body);
     let replaying = executions::replay(runtime, &target, replay);
-    Ok(respond_outcome(stop_waiting_on_disconnect(request, replaying).await?))
+    match stop_waiting_on_disconnect(request, replaying).await {
+        Ok(outcome) => Ok(respond_outcome(outcome)),
+        // With a status 5xx the header would say that a replay is recorded.
+        Err(refusal) if refusal.status() < 500 && refusal.execution_id().is_none() => {
+            Ok(respond::about(&target.execution_id, Err(refusal)))
+        }
+        Err(refusal) => Err(refusal),
+    }
 }
 
 /// `GET /workflows/:id/executions/:executionId/stream`. 204 if all events have been read.

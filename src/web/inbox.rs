@@ -40,7 +40,9 @@ pub(crate) async fn list(call: Call) -> Answer {
 pub(crate) async fn describe(call: Call) -> Answer {
     let ask = inbox::find(&call.runtime, &id_of(&call.request)?, &call.caller).await?;
     check_like(&call, Purpose::Show, &ask)?;
-    Ok(shown(&inbox::describe(&call.runtime, ask).await?))
+    let subject = ask.subject.clone();
+    let described = inbox::describe(&call.runtime, ask).await;
+    about(&subject, described.map(|detail| shown(&detail)))
 }
 
 /// `POST /inbox/:askId/answer`.
@@ -84,9 +86,19 @@ async fn change(
         revision: seen_revision(&call.request)?,
     };
     let changed = carry_out(change).await.map(|detail| shown(&detail));
+    about(&subject, changed)
+}
+
+/// Adds the header with the id of the execution or the generation that asks.
+fn about(subject: &AskSubject, answer: Answer) -> Answer {
     match subject {
-        AskSubject::Step(step) => Ok(respond::about(&step.execution_id, changed)),
-        AskSubject::Call(_) => changed,
+        AskSubject::Step(step) => Ok(respond::about(&step.execution_id, answer)),
+        AskSubject::Call(call) => {
+            let mut response = answer?;
+            let id = &call.generation_id;
+            respond::insert_text(&mut response, respond::X_GENERATION_ID, id);
+            Ok(response)
+        }
     }
 }
 

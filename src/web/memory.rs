@@ -25,12 +25,13 @@ impl Call {
         memory::Request { runtime: &self.runtime, caller: &self.caller, pairs }
     }
 
-    /// Reads the id of the conversation, the body and the query, in this order.
+    /// Reads the id of the conversation, the body and the query. A refusal of the body is reported
+    /// after a missing conversation.
     async fn conversation_with(
         &self,
         body: Body,
-    ) -> Result<(Cow<'_, str>, Pairs, Bytes), ApiError> {
-        let (id, body) = body.read_for(ids::remembered(&self.request)).await?;
+    ) -> Result<(Cow<'_, str>, Pairs, Result<Bytes, ApiError>), ApiError> {
+        let (id, body) = body.take_for(ids::remembered(&self.request)).await?;
         Ok((id, self.pairs()?, body))
     }
 }
@@ -44,8 +45,8 @@ pub(crate) async fn list(call: Call) -> Answer {
 
 /// `POST /api/memory/conversations`.
 pub(crate) async fn create(call: Call, body: Body) -> Answer {
-    let (pairs, body) = body.read_for(call.pairs()).await?;
-    let conversation = memory::create(call.memory(&pairs), &body).await?;
+    let (pairs, body) = body.take_for(call.pairs()).await?;
+    let conversation = memory::create(call.memory(&pairs), body.as_deref()).await?;
     Ok(respond::created(OneConversationView::of(&conversation)))
 }
 
@@ -59,7 +60,7 @@ pub(crate) async fn describe(call: Call) -> Answer {
 /// `PATCH /api/memory/conversations/:id`.
 pub(crate) async fn change(call: Call, body: Body) -> Answer {
     let (id, pairs, body) = call.conversation_with(body).await?;
-    let conversation = memory::change(call.memory(&pairs), &id, &body).await?;
+    let conversation = memory::change(call.memory(&pairs), &id, body.as_deref()).await?;
     Ok(respond::json(OneConversationView::of(&conversation)))
 }
 
@@ -88,14 +89,14 @@ pub(crate) async fn working_memory(call: Call) -> Answer {
 /// `POST /api/memory/conversations/:id/working-memory`.
 pub(crate) async fn set_working_memory(call: Call, body: Body) -> Answer {
     let (id, pairs, body) = call.conversation_with(body).await?;
-    memory::set_working_memory(call.memory(&pairs), &id, &body).await?;
+    memory::set_working_memory(call.memory(&pairs), &id, body.as_deref()).await?;
     Ok(respond::json(UpdatedView { updated: true }))
 }
 
 /// `POST /api/memory/conversations/:id/clone`.
 pub(crate) async fn copy(call: Call, body: Body) -> Answer {
     let (id, pairs, body) = call.conversation_with(body).await?;
-    let conversation = memory::copy(call.memory(&pairs), &id, &body).await?;
+    let conversation = memory::copy(call.memory(&pairs), &id, body.as_deref()).await?;
     Ok(respond::created(OneConversationView::of(&conversation)))
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use actix_web::body::{BoxBody, MessageBody};
+use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::error::InternalError;
 use actix_web::http::header::{
@@ -14,7 +14,7 @@ use actix_web::http::header::{
     ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_LENGTH, HOST, HeaderMap,
     HeaderValue, ORIGIN, TRANSFER_ENCODING, VARY, X_CONTENT_TYPE_OPTIONS,
 };
-use actix_web::http::{ConnectionType, Method, StatusCode};
+use actix_web::http::{ConnectionType, Method, StatusCode, Version};
 use actix_web::middleware::Next;
 use actix_web::web::Data;
 use actix_web::{Error, HttpRequest, HttpResponse, ResponseError};
@@ -76,7 +76,8 @@ pub(crate) async fn around<B: MessageBody + 'static>(
         Ok(response) if takes_gzip => Ok(compress::compressed(response).await),
         answer => answer,
     }
-    .map(paced);
+    .map(paced)
+    .map(unchunked);
     if let Some(line) = line {
         line.end(&answer);
     }
@@ -189,10 +190,11 @@ impl ResponseHeaders {
         let Self { id, cors, form: _ } = self;
         headers.insert(X_REQUEST_ID, id);
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        // Also without an allowed origin: a cache could give such an answer to a page that may read it.
+        headers.append(VARY, HeaderValue::from_static("origin"));
         if let Some(origin) = cors {
             headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
             headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
-            headers.append(VARY, HeaderValue::from_static("origin"));
         }
     }
 
@@ -305,6 +307,18 @@ fn paced(response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
         headers.refusal(settings.answers.refusal(settings.requests()).error_response())
     });
     ServiceResponse::new(request, response)
+}
+
+/// Ends a streamed answer to a client of HTTP/1.0 with its connection, since that version has no chunks
+/// (RFC 9112, 6.1).
+fn unchunked(mut response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
+    let is_streamed = response.response().body().size() == BodySize::Stream;
+    if is_streamed && response.request().version() < Version::HTTP_11 {
+        let head = response.response_mut().head_mut();
+        head.no_chunking(true);
+        head.set_connection_type(ConnectionType::Close);
+    }
+    response
 }
 
 fn carried(response: HttpResponse) -> Error {

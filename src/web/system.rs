@@ -19,8 +19,9 @@ pub(crate) async fn live() -> HttpResponse {
 
 /// `GET /readyz`: 200 if the store accepts writes and the server is not stopping; otherwise a
 /// second line gives the reason. A server that shares its database adds lines about that, and is
-/// not ready if it hands its executions over. A rejected change of the configuration is reported in a line too,
-/// and does not make the server unready.
+/// not ready if it hands its executions over. A line says whether the newest change of the configuration
+/// was rejected, which does not make the server unready. The route is open to everyone, so the reason is
+/// in the log alone.
 pub(crate) async fn ready(
     runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
@@ -42,10 +43,12 @@ pub(crate) async fn ready(
         ),
         Readiness::Draining | Readiness::Ready => (HttpResponse::Ok(), "ready\n"),
     };
-    let refusal = settings.config.reload_status.refusal();
-    let refusal = refusal.map(|why| format!("the new configuration was rejected: {why}\n"));
+    let refused = match settings.config.reload_status.is_refused() {
+        true => "the new configuration was rejected; see the log\n",
+        false => "",
+    };
     let cluster = cluster.as_ref().map(lines_of).unwrap_or_default();
-    let text = format!("{word}{cluster}{}", refusal.unwrap_or_default());
+    let text = format!("{word}{cluster}{refused}");
     std::future::ready(answer.content_type("text/plain; charset=utf-8").body(text)).await
 }
 

@@ -18,6 +18,7 @@ mod text;
 
 use std::sync::Arc;
 
+use actix_web::http::header::SEC_WEBSOCKET_VERSION;
 use actix_web::web::{Data, Payload};
 use actix_web::{Error, HttpRequest, HttpResponse};
 use actix_web_actors::ws::{HandshakeError, WsResponseBuilder};
@@ -54,8 +55,9 @@ type Upgrade = (Payload, Data<Channels>);
 
 /// `GET /ws/observability?entityType=&entityId=&since=&limit=`.
 pub(crate) async fn observe(call: Call, upgrade: Upgrade) -> Result<HttpResponse, Error> {
-    let first = observe::request_of(&call.pairs()?, call.caller.visibility())?;
-    std::future::ready(open_feed(&call, upgrade, first, TraceHandler)).await
+    let (filter, first) = observe::request_of(&call.pairs()?, call.caller.visibility())?;
+    let handler = |feed| TraceHandler::new(feed, filter);
+    std::future::ready(open_feed(&call, upgrade, first, handler)).await
 }
 
 /// `GET /ws/logs?level=&agentId=&workflowId=&executionId=&since=&until=&limit=`.
@@ -106,6 +108,11 @@ where
     // for the exact word.
     if !is_upgrade(request.headers()) {
         return Err(refusal_of(HandshakeError::NoWebsocketUpgrade).into());
+    }
+    // It also accepts drafts of the protocol.
+    let version = request.headers().get(SEC_WEBSOCKET_VERSION);
+    if version.is_some_and(|version| version != "13") {
+        return Err(refusal_of(HandshakeError::UnsupportedVersion).into());
     }
     let admitted = settings.admit_stream(request)?;
     let disconnect = Peer::disconnect_of(request);

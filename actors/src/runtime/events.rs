@@ -54,7 +54,9 @@ impl Runtime {
             }
         }
         // the execution may have gone on since its row was read
-        page.last_seq = page.last_seq.max(reach(&page.facts));
+        if let Some(last) = page.facts.last() {
+            page.last_seq = page.last_seq.max(last.next_seq() - 1);
+        }
         Ok(page)
     }
 }

@@ -3031,7 +3031,7 @@ export interface components {
             success: false;
             error: string;
         };
-        /** @description Messages to `/ws/observability`. */
+        /** @description Messages to `/ws/observability`. `SUBSCRIBE` replaces the filter by that of the message, where null restricts nothing; without one the filter stays. */
         ObserverMessage: {
             /** @enum {string} */
             type: "PING" | "SUBSCRIBE";
@@ -7324,6 +7324,8 @@ export interface operations {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
                     etag: components["headers"]["ETag"];
+                    "x-execution-id": components["headers"]["ExecutionId"];
+                    "x-generation-id": components["headers"]["GenerationId"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7664,6 +7666,8 @@ export interface operations {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
                     etag: components["headers"]["ETag"];
+                    "x-execution-id": components["headers"]["ExecutionId"];
+                    "x-generation-id": components["headers"]["GenerationId"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7719,6 +7723,8 @@ export interface operations {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
                     etag: components["headers"]["ETag"];
+                    "x-execution-id": components["headers"]["ExecutionId"];
+                    "x-generation-id": components["headers"]["GenerationId"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7770,6 +7776,8 @@ export interface operations {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
                     etag: components["headers"]["ETag"];
+                    "x-execution-id": components["headers"]["ExecutionId"];
+                    "x-generation-id": components["headers"]["GenerationId"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7817,6 +7825,8 @@ export interface operations {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
                     etag: components["headers"]["ETag"];
+                    "x-execution-id": components["headers"]["ExecutionId"];
+                    "x-generation-id": components["headers"]["GenerationId"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7870,6 +7880,8 @@ export interface operations {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
                     etag: components["headers"]["ETag"];
+                    "x-execution-id": components["headers"]["ExecutionId"];
+                    "x-generation-id": components["headers"]["GenerationId"];
                     [name: string]: unknown;
                 };
                 content: {

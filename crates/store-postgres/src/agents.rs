@@ -155,6 +155,11 @@ impl Conversations for PostgresStore {
         pool.read(move || record_of(key), move |it| search::messages(it, key, before, limit))
     }
 
+    fn has_message<'a>(&'a self, key: &'a ConversationKey, id: &'a str) -> Read<'a, bool> {
+        let pool = &self.shared.pool;
+        pool.read(move || record_of(key), move |it| search::has_message(it, key, id))
+    }
+
     fn search_messages<'a>(
         &'a self,
         agent_id: &'a str,

@@ -136,6 +136,14 @@ pub(crate) const MESSAGES: &str = concat!(
     ORDER BY place"
 );
 
+/// Finds a message of a conversation.
+pub(crate) const PLACE: &str = concat!(
+    "SELECT place FROM messages WHERE id = $4 AND conversation =
+        (SELECT n FROM conversations WHERE memory = ",
+    memory!(),
+    " AND id = $3)"
+);
+
 /// Column of the conversation's id in a search, after those of [`message_columns`].
 const CONVERSATION: usize = 6;
 /// Column of [`FOUND_IN_NEWEST`] that shows if there are older messages.
@@ -233,6 +241,17 @@ pub(crate) async fn messages(
     let decode =
         |rows: &[Stored], defects: &Defects| defects.readable_rows(rows, message_name, message_of);
     reading.decoded(rows, decode).await
+}
+
+pub(crate) async fn has_message(
+    reading: Reading,
+    key: &ConversationKey,
+    id: &str,
+) -> Result<bool, Failure> {
+    let (owner, agent) = memory_of(key);
+    let (conversation, id) = (Text(&*key.conversation_id), Text(id));
+    let rows = reading.rows(PLACE, &[&owner, &agent, &conversation, &id]).await?;
+    Ok(!rows.is_empty())
 }
 
 fn message_name(row: &Stored) -> String {

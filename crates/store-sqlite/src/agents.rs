@@ -160,6 +160,10 @@ impl Conversations for SqliteStore {
         self.read_aside(Lane::Lists, || record, query)
     }
 
+    fn has_message<'a>(&'a self, key: &'a ConversationKey, id: &'a str) -> Read<'a, bool> {
+        self.read(move || record_of(key), move |it| search::has_message(it, key, id))
+    }
+
     fn search_messages<'a>(
         &'a self,
         agent_id: &'a str,

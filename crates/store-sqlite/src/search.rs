@@ -193,6 +193,14 @@ pub(super) fn messages(
     Ok(page)
 }
 
+pub(super) fn has_message(reading: &Reading<'_>, key: &ConversationKey, id: &str) -> Result<bool> {
+    let transaction = reading.unchecked_transaction()?;
+    let found = by_key(&transaction, CONVERSATION, key, |row| row.get::<_, i64>(0))?;
+    let Some(conversation) = found else { return Ok(false) };
+    let mut statement = transaction.prepare_cached(PLACE)?;
+    statement.exists(params![conversation, id])
+}
+
 fn message_name(row: &rusqlite::Row<'_>) -> String {
     named("message", row, 1)
 }

@@ -15,8 +15,10 @@ use greenroom_actors::requests::{
 use greenroom_actors::runtime::{ContinueChatError, ContinuedChat, WaitingChat};
 use serde_json::json;
 
+use super::existing;
 use crate::api::caller::Caller;
 use crate::api::error::{ApiError, AskRefusal};
+use crate::api::executions::Sent;
 use crate::api::json::{self, Object};
 use crate::api::wire::message::Replies;
 use crate::api::wire::pending_ask::ApproveBody;
@@ -74,9 +76,33 @@ pub async fn approve(
     runtime: &Runtime,
     agent: &AgentDefinition,
     generation_id: &str,
-    body: &[u8],
+    body: Sent<'_>,
     (caller, permissions): (&Caller, Permissions),
 ) -> Result<AskDetail, ApiError> {
+    let read = body.map_err(Clone::clone);
+    let read = read.and_then(|body| read_approval(body, caller, permissions));
+    let (tool_call_id, answer) = existing(runtime, agent, generation_id, read, caller).await?;
+    let request = ApproveCall {
+        agent_id: agent.id.clone(),
+        generation_id: generation_id.to_owned(),
+        tool_call_id: tool_call_id.clone(),
+        visibility: caller.visibility(),
+        answer,
+    };
+    let answered = runtime.approve_call(request).await;
+    if matches!(answered, Err(AskError::NotFound)) {
+        let seen = runtime.generation(&agent.id, generation_id, &caller.visibility()).await?;
+        seen.ok_or_else(|| ApiError::GenerationNotFound(generation_id.to_owned()))?;
+    }
+    answered.map_err(|error| ApiError::from_ask(&format!("of call {tool_call_id}"), error))
+}
+
+/// Reads the call that an approval is about, and the answer.
+fn read_approval(
+    body: &[u8],
+    caller: &Caller,
+    permissions: Permissions,
+) -> Result<(String, AnswerAsk), ApiError> {
     let ApproveBody { tool_call_id, approved, reason, input, options } = json::parse_closed(body)?;
     let Object(options) = options.unwrap_or_default();
     let named = options.user_id.as_deref();
@@ -90,19 +116,7 @@ pub async fn approve(
     let answerer = Some(caller.answerer(named));
     let access = AskAccess { answerer, permissions, ..AskAccess::default() };
     let by = caller.principal(named)?;
-    let request = ApproveCall {
-        agent_id: agent.id.clone(),
-        generation_id: generation_id.to_owned(),
-        tool_call_id: tool_call_id.clone(),
-        visibility: caller.visibility(),
-        answer: AnswerAsk { data, by, access, idempotency: None },
-    };
-    let answered = runtime.approve_call(request).await;
-    if matches!(answered, Err(AskError::NotFound)) {
-        let seen = runtime.generation(&agent.id, generation_id, &caller.visibility()).await?;
-        seen.ok_or_else(|| ApiError::GenerationNotFound(generation_id.to_owned()))?;
-    }
-    answered.map_err(|error| ApiError::from_ask(&format!("of call {tool_call_id}"), error))
+    Ok((tool_call_id, AnswerAsk { data, by, access, idempotency: None }))
 }
 
 #[cfg(test)]

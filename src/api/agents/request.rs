@@ -134,8 +134,13 @@ fn read_model_options(options: &mut GenerationOptions) -> Result<ModelOptions, A
 }
 
 fn seed_of(value: Option<f64>) -> Result<Option<i64>, ApiError> {
-    // at most 2^53 - 1
-    Ok(whole("seed", value, 0.0)?.and_then(|seed| i64::try_from(seed).ok()))
+    let Some(seed) = value else { return Ok(None) };
+    if seed.fract() == 0.0 && (-WHOLE_MAX..=WHOLE_MAX).contains(&seed) {
+        // Whole and within 2^53 - 1 of 0: the cast is exact.
+        return Ok(Some(seed as i64));
+    }
+    let what = format!("must be a whole number from -{WHOLE_MAX} to {WHOLE_MAX}");
+    Err(ApiError::body("options.seed", what))
 }
 
 /// Checks that a number is in `0..=max`.
@@ -161,7 +166,10 @@ fn whole(name: &str, value: Option<f64>, min: f64) -> Result<Option<u64>, ApiErr
         // Whole, not negative and at most 2^53 - 1: the cast is exact.
         return Ok(Some(number as u64));
     }
-    let what = format!("must be a whole number of at least {min}");
+    let what = match number > WHOLE_MAX {
+        true => format!("must be at most {WHOLE_MAX}"),
+        false => format!("must be a whole number of at least {min}"),
+    };
     Err(ApiError::body(format!("options.{name}"), what))
 }
 

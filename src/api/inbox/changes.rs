@@ -42,7 +42,8 @@ pub async fn answer(change: Change<'_>, key: Option<&str>) -> Result<AskDetail, 
     let access = change.access(force, &options)?;
     let user_id = change.caller.user_id(options.user_id);
     let id = Arc::clone(&change.ask.id);
-    let idempotency = idempotency(key, "answer", &id, user_id.as_deref(), bytes)?;
+    let owner = (change.caller, user_id.as_deref());
+    let idempotency = idempotency(key, "answer", &id, owner, bytes)?;
     let answer = AnswerAsk { data: data.unwrap_or(Value::Null), by, access, idempotency };
     let answered = change.runtime.answer_ask(change.ask, answer).await;
     answered.map_err(|error| ApiError::from_ask(&id, error))

@@ -6,6 +6,7 @@ use greenroom_actors::ports::store::ConversationKey;
 
 use super::Request;
 use crate::api::error::ApiError;
+use crate::api::executions::Sent;
 use crate::api::query::value_of;
 use crate::api::wire::conversation::OwnerBody;
 use crate::api::{agents, json};
@@ -20,10 +21,8 @@ pub(super) struct Owner {
     pub(super) sees_nothing: bool,
 }
 
-/// Parses the owner that a body names.
-pub(super) fn named_in(bytes: &[u8]) -> Result<OwnerBody, ApiError> {
-    json::parse_or_empty(bytes)
-}
+/// A body, or its refusal.
+type Read<'b> = Result<&'b [u8], ApiError>;
 
 impl Owner {
     /// Finds the owner. The agent has to be named unless there is only one. The body overrides the
@@ -54,6 +53,26 @@ impl Owner {
     /// As [`Owner::of`], for a request without a body.
     pub(super) fn of_query(request: Request<'_>) -> Result<Self, ApiError> {
         Self::of(request, &OwnerBody::default())
+    }
+
+    /// As [`Owner::of`], for a body that may be refused: then the owner is that of the query. An agent
+    /// that does not exist is reported before the refusal.
+    pub(super) fn of_body<'b>(
+        request: Request<'_>,
+        body: Sent<'b>,
+    ) -> Result<(Self, Read<'b>), ApiError> {
+        let named = body.map_err(Clone::clone).and_then(|bytes| {
+            let named: OwnerBody = json::parse_or_empty(bytes)?;
+            Ok((named, bytes))
+        });
+        match named {
+            Ok((named, bytes)) => Ok((Self::of(request, &named)?, Ok(bytes))),
+            Err(refusal) => match Self::of_query(request) {
+                Ok(owner) => Ok((owner, Err(refusal))),
+                Err(missing @ ApiError::AgentNotFound(_)) => Err(missing),
+                Err(_) => Err(refusal),
+            },
+        }
     }
 
     /// Returns the key of a conversation of the owner.

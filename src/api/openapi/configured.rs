@@ -14,7 +14,7 @@ use super::{Source, parts, routes, templated, tools, workflows};
 use crate::api::catalogue::{Likeness, ROUTES, Route, RouteName, Tag};
 use crate::api::error::ApiError;
 use crate::api::examples::example_of;
-use crate::api::workflows::{admits_other_types, sample_input};
+use crate::api::workflows::sample_input;
 
 /// Characters that are encoded in a segment of a path.
 const SEGMENT: &AsciiSet = &CONTROLS
@@ -148,22 +148,7 @@ fn started(
 fn input_of(definition: &WorkflowDefinition, components: &mut Components) -> Value {
     let Some(schema) = &definition.input_schema else { return json!({ "type": "object" }) };
     let name = format!("Workflow.{}.Input", definition.id);
-    if admits_other_types(definition) {
-        return components.configured(&name, schema);
-    }
-    // Unless the schema names another type, the input has to be an object.
-    let mut schema = schema.clone();
-    match &mut schema {
-        Value::Object(keywords) => drop(keywords.insert("type".to_owned(), json!("object"))),
-        Value::Bool(true) => schema = json!({ "type": "object" }),
-        // matches no value
-        Value::Bool(false)
-        | Value::Null
-        | Value::Number(_)
-        | Value::String(_)
-        | Value::Array(_) => {}
-    }
-    components.configured(&name, &schema)
+    components.configured(&name, schema)
 }
 
 /// Describes the resume of a workflow; `None` if it has no resume schema.

@@ -44,7 +44,8 @@ pub(super) fn add(components: &mut Components) {
     let record = components.answer::<LogRecordView<'_>>();
     components.add(OBSERVER_MESSAGE, || {
         json!({
-            "description": "Messages to `/ws/observability`.",
+            "description": "Messages to `/ws/observability`. `SUBSCRIBE` replaces the filter by that of the \
+                            message, where null restricts nothing; without one the filter stays.",
             "type": "object",
             "required": ["type"],
             "properties": {

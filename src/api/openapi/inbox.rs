@@ -253,9 +253,15 @@ pub(super) fn refused() -> ApiError {
     ApiError::Ask(AskRefusal::Refused("a large amount needs a signed-in user".to_owned()))
 }
 
-/// Describes an answer with the revision of the ask.
+/// Describes an answer with the revision of the ask, about the execution or the generation that asks.
 pub(super) fn tagged(about: &str, data: Value) -> Value {
     let mut answer = parts::json_answer(about, data);
-    answer["headers"]["etag"] = parts::reference("headers", parts::ETAG);
+    for (name, component) in [
+        ("etag", parts::ETAG),
+        ("x-execution-id", parts::EXECUTION_ID),
+        ("x-generation-id", parts::GENERATION_ID),
+    ] {
+        answer["headers"][name] = parts::reference("headers", component);
+    }
     answer
 }

@@ -1,8 +1,7 @@
 //! Queries about one execution.
 
-use super::{Pairs, digits, read, read_limit, refuse_misnamed, refuse_unknown};
+use super::{Pairs, digits, read, read_limit, refuse_misspelt, refuse_unknown};
 use crate::api::error::ApiError;
-use crate::nearest::nearest;
 
 /// Requested parts of a state.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,9 +14,7 @@ impl StateQuery {
     /// Parses the query. Unknown parameters are ignored, as they always were, but for those that
     /// look misspelt.
     pub fn parse(pairs: &Pairs) -> Result<Self, ApiError> {
-        let is_similar = |name: &str| nearest(name, ["values"]).is_some();
-        let similar: Vec<_> = pairs.iter().filter(|(name, _)| is_similar(name)).cloned().collect();
-        refuse_misnamed(&similar, &["values"])?;
+        refuse_misspelt(pairs, &["values"])?;
         let with_values = read(pairs, "values", "must be true or false", |text| text.parse().ok())?;
         Ok(Self { with_values: with_values.unwrap_or(true) })
     }

@@ -335,7 +335,11 @@ pub struct GenerationOptions {
     /// Default: 0.
     #[schema(minimum = 0, maximum = 2)]
     pub presence_penalty: Option<f64>,
-    #[schema(value_type = Option<u64>, minimum = 0, maximum = 9007199254740991_u64)]
+    #[schema(
+        value_type = Option<i64>,
+        minimum = -9007199254740991_i64,
+        maximum = 9007199254740991_i64
+    )]
     pub seed: Option<f64>,
     pub stop_sequences: Option<Vec<String>>,
     /// `false`: at most one call of a tool per answer of the model, if its provider knows this.

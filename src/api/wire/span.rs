@@ -8,11 +8,14 @@ use greenroom_actors::observe::span::{
 use greenroom_actors::visibility::Visibility;
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
 use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 use utoipa::openapi::Object;
 
 use crate::api::error::ApiError;
+use crate::api::json::present;
+use crate::api::query::refuse_misspelt;
 use crate::api::wire::Iso;
 use crate::api::wire::envelope::Frame;
 use crate::api::wire::shape::one_of;
@@ -215,16 +218,39 @@ pub(super) fn entity_type() -> Object {
     one_of(EntityType::ALL.map(EntityType::as_str))
 }
 
-/// Message of a client of `/ws/observability`.
+/// Message of a client of `/ws/observability`. `null` is a part of a filter, which restricts nothing.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObserverMessage {
     #[serde(rename = "type")]
     pub kind: String,
-    pub entity_type: Option<String>,
-    pub entity_id: Option<String>,
+    #[serde(deserialize_with = "present")]
+    entity_type: Option<Option<String>>,
+    #[serde(deserialize_with = "present")]
+    entity_id: Option<Option<String>>,
     /// Alias of `entityId`.
-    pub agent_id: Option<String>,
+    #[serde(deserialize_with = "present")]
+    agent_id: Option<Option<String>>,
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+/// Keys of a filter in a message.
+const FILTER_KEYS: [&str; 3] = ["entityType", "entityId", "agentId"];
+
+impl ObserverMessage {
+    /// Returns the filter of the message, limited to what the observer sees; `None` if it has none.
+    /// Keys that look misspelt are refused.
+    pub fn filter(self, visibility: Visibility) -> Result<Option<ObserverFilter>, ApiError> {
+        let Self { kind: _, entity_type, entity_id, agent_id, others } = self;
+        let others: Vec<_> = others.into_iter().map(|(name, _)| (name, String::new())).collect();
+        refuse_misspelt(&others, &FILTER_KEYS)?;
+        if entity_type.is_none() && entity_id.is_none() && agent_id.is_none() {
+            return Ok(None);
+        }
+        let entity_id = entity_id.flatten().or_else(|| agent_id.flatten());
+        filter_of(entity_type.flatten().as_deref(), entity_id, visibility).map(Some)
+    }
 }
 
 /// Rules for the parameters of a filter.
@@ -316,5 +342,31 @@ mod tests {
         assert_eq!(filter.entity_type, Some(EntityType::Agent));
         assert!(filter_of(Some("tool"), None, Visibility::Everything).is_err());
         assert!(filter_of(None, Some(String::new()), Visibility::Everything).is_err());
+    }
+
+    #[test]
+    fn a_message_replaces_the_filter_only_if_it_has_one() {
+        let filter = |entity_type, entity_id: Option<&str>| {
+            let entity_id = entity_id.map(str::to_owned);
+            Some(ObserverFilter { entity_type, entity_id, visibility: Visibility::Everything })
+        };
+        let rows = [
+            (json!({}), None),
+            (json!({ "data": { "entityType": "agent" } }), None),
+            (json!({ "entityType": null }), filter(None, None)),
+            (json!({ "entityId": null, "agentId": "a" }), filter(None, Some("a"))),
+            (json!({ "entityId": "w", "agentId": "a" }), filter(None, Some("w"))),
+            (json!({ "entityType": "agent" }), filter(Some(EntityType::Agent), None)),
+        ];
+        for (mut message, expected) in rows {
+            message["type"] = json!("SUBSCRIBE");
+            let text = message.to_string();
+            let message: ObserverMessage = serde_json::from_value(message).unwrap();
+            assert_eq!(message.filter(Visibility::Everything).unwrap(), expected, "{text}");
+        }
+        let misspelt = json!({ "type": "SUBSCRIBE", "entityID": "w" });
+        let misspelt: ObserverMessage = serde_json::from_value(misspelt).unwrap();
+        let text = misspelt.filter(Visibility::Everything).unwrap_err().to_string();
+        assert_eq!(text, "Invalid query parameter entityID: unknown; did you mean entityId?");
     }
 }

@@ -201,7 +201,7 @@ fn of_configuration(reload_status: &ReloadStatus) -> [MetricFamily; 3] {
         gauge(
             "greenroom_config_last_reload_successful",
             "1 if the newest change of the configuration was applied, or there was none; 0 if rejected",
-            usize::from(reload_status.refusal().is_none()),
+            usize::from(!reload_status.is_refused()),
         ),
         gauge(
             "greenroom_config_last_reload_success_timestamp_seconds",

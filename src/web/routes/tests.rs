@@ -170,9 +170,14 @@ async fn foreign_pages_may_neither_change_nor_read() {
     assert!(!headers.contains_key("access-control-allow-origin"));
     let upgrade = from(http::Method::GET, "/ws", evil).insert_header(("upgrade", "WebSocket"));
     assert_eq!(answer(upgrade).await.0, 403);
-    let (status, headers, _) = answer(from(http::Method::GET, "/livez", evil)).await;
-    assert_eq!(status, 200);
-    assert!(!headers.contains_key("access-control-allow-origin"));
+    let plain = request(http::Method::GET, "/livez");
+    for request in [plain, from(http::Method::GET, "/livez", evil)] {
+        let (status, headers, _) = answer(request).await;
+        assert_eq!(status, 200);
+        assert!(!headers.contains_key("access-control-allow-origin"));
+        // a cache must not give this answer to a page that may read it
+        assert_eq!(headers.get("vary").unwrap(), "origin");
+    }
 
     let local = "http://localhost:5173";
     let (_, headers, _) = answer(from(http::Method::GET, "/livez", local)).await;

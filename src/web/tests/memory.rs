@@ -162,8 +162,11 @@ async fn messages_come_oldest_first_and_page_back() {
     assert_eq!(texts(&newest["messages"]), ["two", "three"]);
     let before = site.data(&format!("{path}&limit=2&before=m1")).await;
     assert_eq!(texts(&before["messages"]), ["one"]);
-    let unknown = site.data(&format!("{path}&before=nope")).await;
-    assert_eq!(unknown["messages"], json!([]));
+    assert_eq!(site.data(&format!("{path}&before=m0")).await["messages"], json!([]));
+    let text = "Invalid query parameter before: must be the id of a message of this conversation";
+    for id in ["nope", ""] {
+        site.get(&format!("{path}&before={id}")).await.assert_refusal(400, text);
+    }
 }
 
 #[actix_web::test]
@@ -406,14 +409,14 @@ async fn metadata_and_working_memory_are_limited() {
     let metadata = |text: &str| json!({ "metadata": { "k": text }, "id": "c" }).to_string();
     let caller = Caller::unchecked();
     let request = memory::Request { runtime: &runtime, caller: &caller, pairs: &[] };
-    let create = async |body: String| memory::create(request, body.as_bytes()).await.map(drop);
+    let create = async |body: String| memory::create(request, Ok(body.as_bytes())).await.map(drop);
     assert_eq!(
         create(metadata("0123456789abcdef")).await.unwrap_err().to_string(),
         "Invalid request body: metadata: is larger than 20 bytes"
     );
     create(metadata("0123456789")).await.unwrap();
     let body = json!({ "content": "0123456789abcdef01234" }).to_string();
-    let set = memory::set_working_memory(request, "c", body.as_bytes()).await;
+    let set = memory::set_working_memory(request, "c", Ok(body.as_bytes())).await;
     assert_eq!(
         set.unwrap_err().to_string(),
         "Invalid request body: content: is larger than 20 bytes"

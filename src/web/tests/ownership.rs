@@ -421,3 +421,16 @@ async fn observers_see_the_traces_of_their_user_and_cannot_ask_for_more() {
         assert_eq!(seen, users, "{who}");
     }
 }
+
+#[actix_web::test]
+async fn keys_of_callers_without_an_id_are_refused() {
+    let site = owned().await;
+    let body = json!({ "input": { "n": 1 } }).to_string();
+    for (who, status) in [("ann", 200), ("robot", 400), ("eve", 200)] {
+        let headers = format!("{}idempotency-key: k\r\n", bearer(who));
+        let answer = site.send("POST", "/workflows/noop/execute", &headers, Some(&body)).await;
+        assert_eq!(answer.status, status, "{who}: {}", answer.body);
+        let text = "Invalid header Idempotency-Key: needs a token with the id of a user";
+        assert_eq!(answer.body.contains(text), status == 400, "{}", answer.body);
+    }
+}

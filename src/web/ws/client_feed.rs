@@ -253,15 +253,17 @@ impl FeedSession {
         }
     }
 
-    /// Sends a request to the feed, or its refusal to the client.
+    /// Sends a request to the feed, or its refusal to the client. Returns true if the feed has it.
     pub(super) fn change<C: SocketHandler>(
         &self,
         request: Result<TopicRequest, ApiError>,
         ctx: &mut Ctx<C>,
-    ) {
-        if let Err(why) = self.requests.send(request) {
-            send(ctx, &ErrorFrame::of(&why));
+    ) -> bool {
+        let sent = self.requests.send(request);
+        if let Err(why) = &sent {
+            send(ctx, &ErrorFrame::of(why));
         }
+        sent.is_ok()
     }
 }
 

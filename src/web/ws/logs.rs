@@ -6,7 +6,7 @@ use greenroom_actors::visibility::Visibility;
 
 use crate::api::ApiError;
 use crate::api::json;
-use crate::api::query::Pairs;
+use crate::api::query::{Pairs, refuse_misspelt, refuse_unknown};
 use crate::api::wire::envelope::ErrorFrame;
 use crate::api::wire::log::{log_filter_of, log_limit_of};
 use crate::api::wire::log_frame::{LogsMessage, parameters_of};
@@ -18,8 +18,14 @@ use crate::web::ws::session::{Ctx, SocketHandler, send};
 /// Handler that sends log records and lets the client change the filter.
 pub(super) struct LogHandler(pub(super) FeedSession);
 
-/// Parses a request, limited to records that the client may see.
+/// Parameters of the address, and keys of a filter.
+const NAMES: [&str; 8] =
+    ["level", "agentId", "workflowId", "executionId", "conversationId", "since", "until", "limit"];
+
+/// Parses a request, limited to records that the client may see. Unknown parameters are ignored unless
+/// they look misspelt, since clients add their own.
 pub(super) fn request_of(pairs: &Pairs, visibility: Visibility) -> Result<TopicRequest, ApiError> {
+    refuse_misspelt(pairs, &NAMES)?;
     let (filter, limit) = (log_filter_of(pairs, visibility)?, log_limit_of(pairs)?);
     // Live records are later than any past time: filters that differ only in that share a channel.
     let since = filter.since.filter(|since| *since > SystemClock.now());
@@ -29,7 +35,9 @@ pub(super) fn request_of(pairs: &Pairs, visibility: Visibility) -> Result<TopicR
 
 impl LogHandler {
     fn update(&self, message: LogsMessage) -> Result<TopicRequest, ApiError> {
-        request_of(&parameters_of(message.filter)?, self.0.visibility.clone())
+        let parameters = parameters_of(message.filter)?;
+        refuse_unknown(&parameters, &NAMES)?;
+        request_of(&parameters, self.0.visibility.clone())
     }
 }
 

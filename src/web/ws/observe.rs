@@ -6,7 +6,7 @@ use greenroom_actors::visibility::Visibility;
 
 use crate::api::ApiError;
 use crate::api::json;
-use crate::api::query::{Pairs, value_of};
+use crate::api::query::{Pairs, refuse_misspelt, value_of};
 use crate::api::wire::envelope::{BareFrame, ErrorFrame};
 use crate::api::wire::span::{ObserverMessage, Subscribed, Welcome, filter_of};
 use crate::web::ws::channel::Topic;
@@ -17,10 +17,22 @@ use crate::web::ws::replay::Replay;
 use crate::web::ws::session::{Ctx, SocketHandler, send};
 
 /// Handler that sends traces and lets the client change the filter.
-pub(super) struct TraceHandler(pub(super) FeedSession);
+pub(super) struct TraceHandler {
+    feed: FeedSession,
+    /// The filter that was requested last.
+    filter: ObserverFilter,
+}
 
-/// Parses a request, limited to traces that the client may see.
-pub(super) fn request_of(pairs: &Pairs, visibility: Visibility) -> Result<TopicRequest, ApiError> {
+/// Parameters of the address.
+const NAMES: [&str; 5] = ["entityType", "entityId", "agentId", "since", "limit"];
+
+/// Parses a request, limited to traces that the client may see. Unknown parameters are ignored unless they
+/// look misspelt, since clients add their own.
+pub(super) fn request_of(
+    pairs: &Pairs,
+    visibility: Visibility,
+) -> Result<(ObserverFilter, TopicRequest), ApiError> {
+    refuse_misspelt(pairs, &NAMES)?;
     let entity_id = value_of(pairs, "entityId").or_else(|| value_of(pairs, "agentId"));
     let entity_type = value_of(pairs, "entityType");
     let filter = filter_of(entity_type, entity_id.map(str::to_owned), visibility)?;
@@ -29,23 +41,35 @@ pub(super) fn request_of(pairs: &Pairs, visibility: Visibility) -> Result<TopicR
         None => History::None,
     };
     let greeting = text_of(&Welcome::observer(&filter, SystemClock.now()));
-    Ok(TopicRequest { topic: Topic::Traces(filter), history, greeting })
+    let topic = Topic::Traces(filter.clone());
+    Ok((filter, TopicRequest { topic, history, greeting }))
 }
 
 impl TraceHandler {
-    fn subscribe(&self, message: ObserverMessage) -> Result<TopicRequest, ApiError> {
-        let ObserverMessage { kind: _, entity_type, entity_id, agent_id } = message;
-        let entity_id = entity_id.or(agent_id);
-        let filter: ObserverFilter =
-            filter_of(entity_type.as_deref(), entity_id, self.0.visibility.clone())?;
+    pub(super) fn new(feed: FeedSession, filter: ObserverFilter) -> Self {
+        Self { feed, filter }
+    }
+
+    /// Replaces the filter by that of the message. A message without one is only confirmed: it would
+    /// otherwise discard the filter of the address.
+    fn subscribe(&mut self, message: ObserverMessage, ctx: &mut Ctx<Self>) {
+        let filter = match message.filter(self.feed.visibility.clone()) {
+            Ok(Some(filter)) => filter,
+            Ok(None) => return send(ctx, &Subscribed::frame(&self.filter)),
+            Err(refusal) => return send(ctx, &ErrorFrame::of(&refusal.to_string())),
+        };
         let greeting = text_of(&Subscribed::frame(&filter));
-        Ok(TopicRequest { topic: Topic::Traces(filter), history: History::None, greeting })
+        let topic = Topic::Traces(filter.clone());
+        let request = TopicRequest { topic, history: History::None, greeting };
+        if self.feed.change(Ok(request), ctx) {
+            self.filter = filter;
+        }
     }
 }
 
 impl SocketHandler for TraceHandler {
     fn opened(&mut self, ctx: &mut Ctx<Self>) {
-        self.0.start(ctx);
+        self.feed.start(ctx);
     }
 
     fn received(&mut self, text: &str, ctx: &mut Ctx<Self>) {
@@ -55,7 +79,7 @@ impl SocketHandler for TraceHandler {
         };
         match message.kind.as_str() {
             "PING" => send(ctx, &BareFrame::pong()),
-            "SUBSCRIBE" => self.0.change(self.subscribe(message), ctx),
+            "SUBSCRIBE" => self.subscribe(message, ctx),
             _ => send(ctx, &ErrorFrame::of("Unknown message type")),
         }
     }

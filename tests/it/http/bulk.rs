@@ -143,7 +143,7 @@ fn a_selection_is_needed_and_checked() {
             json!({ "action": "cancel", "reason": "r".repeat(4_097) }),
             "Invalid request body: reason: must be at most 4096 bytes",
         ),
-        ("?status=error", json!({}), "Invalid request body: missing field `action`"),
+        ("?status=error", json!({}), "Invalid request body: action: missing"),
         (
             "",
             json!({ "action": "cancel", "executionIds": many }),

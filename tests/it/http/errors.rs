@@ -332,6 +332,8 @@ fn a_plain_request_to_a_websocket_gets_426() {
         ("connection: upgrade\r\nupgrade: websockets\r\n".to_owned() + thirteen + KEY, 426, how),
         (UPGRADE.to_owned() + KEY, 426, version),
         (UPGRADE.to_owned() + "sec-websocket-version: 12\r\n" + KEY, 426, version),
+        (UPGRADE.to_owned() + "sec-websocket-version: 8\r\n" + KEY, 426, version),
+        (UPGRADE.to_owned() + "sec-websocket-version: 7\r\n" + KEY, 426, version),
         (UPGRADE.to_owned() + thirteen, 400, key),
     ];
     for path in ["/ws", "/ws/logs", "/ws/observability"] {

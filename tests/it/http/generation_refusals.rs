@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::refusals::{Row, refused, row};
+use super::refusals::{Row, refused, row, with_header};
 use super::site::Site;
 
 const ROUTES: [&str; 5] = ["text", "stream", "chat", "object", "stream-object"];
@@ -178,7 +178,11 @@ fn options() {
             json!({ "contextLimit": -1 }),
             "options.contextLimit: must be a whole number of at least 0".to_owned(),
         ),
-        (json!({ "seed": 0.5 }), "options.seed: must be a whole number of at least 0".to_owned()),
+        (
+            json!({ "seed": 0.5 }),
+            "options.seed: must be a whole number from -9007199254740991 to 9007199254740991"
+                .to_owned(),
+        ),
         (
             json!({ "temperature": "hot" }),
             "options.temperature: invalid type: string \"hot\", expected f64".to_owned(),
@@ -284,15 +288,18 @@ fn cancels() {
             kept(format!("Generation {id} not found")),
         )
     };
+    let done = site.post("/agents/assistant/text", &json!({ "input": "hi" }));
+    let done = cancel(done.header("x-generation-id").unwrap());
     refused(
         &site,
         vec![
             not_found("nope", "-"),
             not_found("nope", "{}"),
+            not_found("nope", "{"),
             not_found("%ff", "{}"),
             not_found("a%2Fb", "{}"),
             row(
-                cancel("nope"),
+                done,
                 "{",
                 400,
                 "json_invalid",
@@ -300,6 +307,57 @@ fn cancels() {
             ),
         ],
     );
+}
+
+#[test]
+fn what_a_request_is_about_comes_before_its_body_and_query() {
+    let site = Site::start();
+    let generation = |what: &str| kept(format!("POST /agents/assistant/generations/nope/{what}"));
+    let missing = "Generation nope not found";
+    let conversations = "/api/memory/conversations";
+    let conversation = |request: &str| kept(request.replace('!', &format!("{conversations}/nope")));
+    let mut rows = vec![
+        row(
+            kept(format!("POST {conversations}?agentId=nope")),
+            "{",
+            404,
+            "agent_not_found",
+            "Agent nope not found",
+        ),
+        row(
+            "GET /workflows/nope/executions?limit=abc",
+            "-",
+            404,
+            "workflow_not_found",
+            "Workflow nope not found",
+        ),
+        row(
+            "GET /workflows/nope/versions?limit=1",
+            "-",
+            404,
+            "workflow_not_found",
+            "Workflow nope not found",
+        ),
+    ];
+    for body in ["{", "{\"zzz\":1}", "[]"] {
+        rows.push(row(generation("approve"), body, 404, "generation_not_found", missing));
+    }
+    let xml = ("content-type", "text/xml");
+    for request in [
+        generation("cancel"),
+        generation("approve"),
+        conversation("PATCH !?agentId=assistant"),
+        conversation("POST !/working-memory?agentId=assistant"),
+        conversation("POST !/clone?agentId=assistant"),
+    ] {
+        let (code, text) = match request.contains("/generations/") {
+            true => ("generation_not_found", missing),
+            false => ("conversation_not_found", "Conversation not found"),
+        };
+        rows.push(with_header(xml, row(request, "<a/>", 404, code, text)));
+        rows.push(row(request, "{", 404, code, text));
+    }
+    refused(&site, rows);
 }
 
 #[test]

@@ -74,7 +74,9 @@ fn an_ask_shows_how_to_answer_it_and_takes_the_answer() {
     let of = json!({ "workflowId": "order", "executionId": "o1", "stepId": "review",
                      "path": "review" });
     assert_eq!((&ask["of"], &ask["kind"], &ask["state"]), (&of, &json!("step"), &json!("open")));
-    let shown = site.get(&place(&ask)).data();
+    let shown = site.get(&place(&ask));
+    assert_eq!(shown.header("x-execution-id"), Some("o1"));
+    let shown = shown.data();
     assert_eq!(
         (&shown["reason"], &shown["payload"]),
         (&json!("Order of ann"), &json!({ "who": "ann" }))

@@ -30,7 +30,7 @@ pub(super) fn row(
     Row { request, header: None, body, status, code, text: text.to_owned() }
 }
 
-fn with_header(header: (&'static str, &'static str), row: Row) -> Row {
+pub(super) fn with_header(header: (&'static str, &'static str), row: Row) -> Row {
     Row { header: Some(header), ..row }
 }
 

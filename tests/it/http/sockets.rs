@@ -176,10 +176,25 @@ fn an_observer_of_agents_gets_no_workflows() {
     let site = Site::start();
     let mut socket = observer(&site, "?entityType=agent");
     site.execute("add", "a1", &json!({ "n": 1 }));
-    socket.say("{\"type\":\"SUBSCRIBE\"}");
-    assert_eq!(socket.next()["type"], "SUBSCRIPTION_SUCCESS");
+    let plain =
+        ["{\"type\":\"SUBSCRIBE\"}", "{\"type\":\"SUBSCRIBE\",\"data\":{\"entityId\":\"add\"}}"];
+    for message in plain {
+        socket.say(message);
+        let kept = socket.next();
+        assert_eq!(
+            (&kept["type"], &kept["data"]["entityType"]),
+            (&json!("SUBSCRIPTION_SUCCESS"), &json!("agent"))
+        );
+    }
     site.execute("add", "a2", &json!({ "n": 1 }));
-    assert_whole(&socket.trace_of("a2"));
+    socket.say("{\"type\":\"SUBSCRIBE\",\"entityType\":null}");
+    let all = socket.next();
+    assert_eq!(
+        (&all["type"], &all["data"]),
+        (&json!("SUBSCRIPTION_SUCCESS"), &json!({ "subscribed": true }))
+    );
+    site.execute("add", "a3", &json!({ "n": 1 }));
+    assert_whole(&socket.trace_of("a3"));
     socket.say("{\"type\":\"PING\"}");
     assert_eq!(socket.next(), json!({ "type": "PONG", "success": true }));
 }
@@ -190,6 +205,7 @@ fn invalid_messages_of_observers_are_answered() {
     let rows = [
         ("entityType=tool", "Invalid query parameter entityType: must be agent or workflow"),
         ("entityId=", "Invalid query parameter entityId: must have 1 to 200 characters"),
+        ("entityID=add", "Invalid query parameter entityID: unknown; did you mean entityId?"),
     ];
     let upgrade = [
         ("connection", "upgrade"),
@@ -207,6 +223,26 @@ fn invalid_messages_of_observers_are_answered() {
     let plain = site.get("/ws");
     assert_eq!(plain.status, 426, "{}", plain.text());
     plain.error();
+
+    let misspelt = site.send("GET", "/ws/logs?workflowID=add", &upgrade, None);
+    let text = "Invalid query parameter workflowID: unknown; did you mean workflowId?";
+    assert_eq!((misspelt.status, misspelt.error().as_str()), (400, text));
+    let mut log = Socket::open(&site, "/ws/logs?token=x&x=1");
+    assert_eq!(log.next()["type"], "initial", "clients add parameters of their own");
+    for (key, what) in [
+        ("workflowID", "unknown; did you mean workflowId?"),
+        (
+            "bogus",
+            "unknown; known parameters: level, agentId, workflowId, executionId, conversationId, since, until, limit",
+        ),
+    ] {
+        log.say(&json!({ "type": "updateFilter", "filter": { key: "x" } }).to_string());
+        let mut error = log.next();
+        while error["type"] == "update" {
+            error = log.next();
+        }
+        assert_eq!(error["error"], format!("Invalid query parameter {key}: {what}"));
+    }
 
     let mut socket = Socket::open(&site, "/ws/observability");
     socket.next();

@@ -1,5 +1,7 @@
 //! Event streams: numbered from 1, without a gap, the same for every reader and after a restart.
 
+use std::io::Read as _;
+
 use serde_json::json;
 
 use super::site::{Site, at};
@@ -298,6 +300,7 @@ fn pages_of_events_are_those_of_the_stream() {
     }
     let beyond = page(&site, "?after=1000");
     assert_eq!((&beyond["events"], &beyond["nextAfter"]), (&json!([]), &json!(null)));
+    assert_eq!(beyond["lastSequence"], json!(all.len()));
     for (query, refusal) in [
         ("?after=x", "after: must be the number of an event"),
         ("?limit=1001", "limit: must be a number from 1 to 1000"),
@@ -330,4 +333,36 @@ fn large_events_are_pages_of_their_own() {
     let last = site.get("/workflows/large/executions/e/state").data()["lastSequence"].as_u64();
     assert_eq!(numbers, (1..=last.unwrap()).collect::<Vec<_>>());
     assert!(sizes.iter().all(|size| *size < 1_000_000), "{sizes:?}");
+}
+
+#[test]
+fn streams_to_old_clients_have_no_chunks_and_end_with_their_connection() {
+    let site = Site::start();
+    let rows = [
+        ("/workflows/add/stream", "{\"input\":{\"n\":1}}", "\"workflow-result\""),
+        ("/agents/assistant/stream", "{\"input\":\"hi\"}", "\"finish\""),
+    ];
+    for (path, body, last) in rows {
+        let mut wire = Wire::open(site.address).unwrap();
+        let head = format!("POST {path} HTTP/1.0\r\nconnection: keep-alive\r\n");
+        let request = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+        wire.write(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        wire.stream.read_to_string(&mut answer).unwrap();
+        let (head, events) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.0 200"), "{head}");
+        let head = head.to_ascii_lowercase();
+        for name in ["transfer-encoding", "content-length", "connection: keep-alive"] {
+            assert!(!head.contains(name), "{head}");
+        }
+        assert!(events.contains(last), "{events}");
+        let is_line = |line: &str| {
+            ["", ":"].contains(&line)
+                || line.starts_with(": ")
+                || line.starts_with("id: ")
+                || line.starts_with("event: ")
+                || line.starts_with("data: ")
+        };
+        assert!(events.lines().all(is_line), "{events}");
+    }
 }

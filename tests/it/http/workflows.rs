@@ -32,6 +32,42 @@ fn execute_answers_the_result() {
 }
 
 #[test]
+fn the_schema_decides_about_inputs_that_are_no_objects() {
+    // the schema, an input that it admits, and one that it refuses
+    let rows = [
+        ("{ enum = [\"ab\", \"b\"] }", json!("ab"), Some(json!("c"))),
+        ("{ const = 5 }", json!(5), Some(json!({}))),
+        ("{ anyOf = [{ type = \"string\" }, { type = \"object\" }] }", json!("a"), Some(json!(1))),
+        (
+            "{ \"$ref\" = \"#/$defs/s\", \"$defs\" = { s = { type = \"string\" } } }",
+            json!("a"),
+            Some(json!(1)),
+        ),
+        ("{ not = { type = \"object\" } }", json!([1]), Some(json!({}))),
+        ("{ allOf = [{ type = \"string\" }] }", json!("a"), Some(json!({}))),
+        ("{ items = { type = \"integer\" } }", json!([1]), Some(json!(["a"]))),
+        ("{ minLength = 2 }", json!("ab"), Some(json!("a"))),
+        ("{}", json!(null), None),
+    ];
+    let workflow = |(n, row): (usize, &(&str, Value, Option<Value>))| {
+        let (schema, ..) = row;
+        format!(
+            "[workflows.w{n}]\ninput_schema = {schema}\nsteps = [{{ id = \"same\", map = \"data\" }}]\n"
+        )
+    };
+    let site = Site::with(&rows.iter().enumerate().map(workflow).collect::<String>());
+    for (n, (schema, admitted, refused)) in rows.into_iter().enumerate() {
+        let done = site.execute(&format!("w{n}"), &format!("e{n}"), &admitted);
+        assert_eq!(done["result"], admitted, "{schema}");
+        let Some(refused) = refused else { continue };
+        let path = format!("/workflows/w{n}/execute");
+        let reply = site.post(&path, &json!({ "input": refused }));
+        assert_eq!((reply.status, reply.header("x-error-code")), (400, Some("input_invalid")));
+        assert!(reply.error().starts_with("Input validation failed: "), "{}", reply.error());
+    }
+}
+
+#[test]
 fn user_conversation_and_context_are_kept_with_an_execution() {
     let site = Site::start();
     let body = json!({ "input": { "who": "ann" }, "more": 1, "options": { "executionId": "c1",

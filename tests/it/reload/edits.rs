@@ -81,20 +81,17 @@ fn an_invalid_change_is_refused_and_reported() {
     let broken = gives("w", "new").replace("map", "mpa");
     edit(&home, &server, &broken, REFUSED);
     server.says("workflows.w.steps.a.mpa: unknown key; did you mean map?");
-    let told = readiness(&server);
-    assert!(
-        told.starts_with("ready\nthe new configuration was rejected: config.toml:6:"),
-        "{told}"
-    );
-    assert!(!told.contains(home.path("").to_str().unwrap()), "{told}");
+    // what the configuration contains is in the log alone
+    let told = "ready\nthe new configuration was rejected; see the log\n";
+    assert_eq!(readiness(&server), told);
     assert_eq!(result(&server, "w"), json!("old"));
-    // a second error replaces the first
     edit(&home, &server, "[workflows.w\n", REFUSED);
-    assert!(readiness(&server).contains("config.toml:5:"), "{}", readiness(&server));
+    server.says("config.toml:5:");
     // an MCP server, which a reload would not start, is checked like everything else
     let misspelt = format!("{}[mcp.own]\ncomand = [\"true\"]\n", gives("w", "new"));
     edit(&home, &server, &misspelt, REFUSED);
-    assert!(readiness(&server).contains("mcp.own: needs"), "{}", readiness(&server));
+    server.says("mcp.own: needs");
+    assert_eq!(readiness(&server), told);
     let has = |line: &str| server.get("/metrics").text().lines().any(|it| it == line);
     assert!(has("greenroom_config_last_reload_successful 0"));
     edit(&home, &server, &gives("w", "old"), TAKEN);
@@ -113,7 +110,6 @@ fn a_change_whose_step_lacks_its_secret_is_refused() {
     let missing = "workflows.w.steps.a.http.headers.authorization: the environment variable \
                    GREENROOM_NO_SUCH is not set";
     server.says(missing);
-    assert!(readiness(&server).contains(missing), "{}", readiness(&server));
     assert_eq!(result(&server, "w"), json!("old"));
 }
 
@@ -155,7 +151,7 @@ fn a_pipe_in_place_of_the_file_is_refused_and_a_file_is_read_again() {
     assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
     server.signal("HUP");
     server.says(REFUSED);
-    assert!(readiness(&server).contains("not a regular file"), "{}", readiness(&server));
+    server.says("not a regular file");
     std::fs::remove_file(&file).unwrap();
     std::fs::write(&file, kept.replace("first", "second")).unwrap();
     server.signal("HUP");

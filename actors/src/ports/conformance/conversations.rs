@@ -203,6 +203,11 @@ async fn messages_are_paged(bench: Bench) {
     assert_eq!(paged, all, "1000 messages, page by page");
     let unknown = read(bench.store.messages(&key, Some("nowhere"), 10)).await;
     assert!(unknown.is_empty(), "before a message that is not there");
+    for (id, is_there) in [("m0", true), ("m999", true), ("m1000", false), ("nowhere", false)] {
+        assert_eq!(read(bench.store.has_message(&key, id)).await, is_there, "{id}");
+    }
+    let other = ConversationKey { conversation_id: Arc::from("other"), ..key.clone() };
+    assert!(!read(bench.store.has_message(&other, "m0")).await, "of another conversation");
     assert!(read(bench.store.messages(&key, None, 0)).await.is_empty(), "a page of none");
 }
 

@@ -166,6 +166,13 @@ impl Conversations for MemoryStore {
         })
     }
 
+    fn has_message<'a>(&'a self, key: &'a ConversationKey, id: &'a str) -> Read<'a, bool> {
+        self.read(|state| {
+            let kept = state.agents.conversations.find(key);
+            kept.is_some_and(|kept| kept.messages.iter().any(|message| message.id == id))
+        })
+    }
+
     fn search_messages<'a>(
         &'a self,
         agent_id: &'a str,

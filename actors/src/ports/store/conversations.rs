@@ -142,6 +142,9 @@ pub trait Conversations: Send + Sync {
         limit: usize,
     ) -> Read<'a, Vec<StoredMessage>>;
 
+    /// Returns true if the conversation has a message with this id.
+    fn has_message<'a>(&'a self, key: &'a ConversationKey, id: &'a str) -> Read<'a, bool>;
+
     /// Returns messages of this agent and user that contain the text (see [`sought_text`]), last
     /// recorded first. A text of one or two characters is searched only in the newest
     /// [`SCANNED_MESSAGES_MAX`] messages, because no index supports it.

@@ -68,7 +68,18 @@ fn numbers_outside_their_ranges_are_refused() {
         (json!({ "maxOutputTokens": 0 }), "maxOutputTokens: must be a whole number of at least 1"),
         (json!({ "maxSteps": 1.5 }), "maxSteps: must be a whole number of at least 1"),
         (json!({ "maxSteps": 0 }), "maxSteps: must be a whole number of at least 1"),
-        (json!({ "seed": -1 }), "seed: must be a whole number of at least 0"),
+        (
+            json!({ "seed": 0.5 }),
+            "seed: must be a whole number from -9007199254740991 to 9007199254740991",
+        ),
+        (
+            json!({ "seed": -9_007_199_254_740_992_i64 }),
+            "seed: must be a whole number from -9007199254740991 to 9007199254740991",
+        ),
+        (
+            json!({ "maxOutputTokens": 9_007_199_254_740_992_i64 }),
+            "maxOutputTokens: must be at most 9007199254740991",
+        ),
         (json!({ "contextLimit": -1 }), "contextLimit: must be a whole number of at least 0"),
         (
             json!({ "temperature": "hot" }),

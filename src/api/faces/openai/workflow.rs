@@ -46,7 +46,8 @@ pub fn read_start(
     body.user.as_deref().map_or(Ok(()), |user| check_id("user", user))?;
     let input = input_of(&messages, definition)?;
     let user_id = caller.user_id(body.user);
-    let idempotency = idempotency(key, "completion", &definition.id, user_id.as_deref(), bytes)?;
+    let owner = (caller, user_id.as_deref());
+    let idempotency = idempotency(key, "completion", &definition.id, owner, bytes)?;
     let mut context = Map::new();
     caller.sign(&mut context);
     Ok(StartExecution {
@@ -66,9 +67,20 @@ fn input_of(messages: &[Message], definition: &WorkflowDefinition) -> Result<Val
     let last = messages.iter().rev().find(|message| message.role == Role::User);
     let last = last.ok_or_else(|| ApiError::body("messages", "need one of the user"))?;
     let text = last.plain_text();
-    let takes = |input: &Value| input.is_object() || admits_other_types(definition);
+    let takes = |input: &Value| input.is_object() || takes_other_types(definition);
     let written = serde_json::from_str(&text).ok().filter(takes);
     Ok(written.unwrap_or_else(|| json!({ "text": text })))
+}
+
+/// Returns true if JSON that is no object is the input. A schema with properties is about objects, even if
+/// it admits other values: there `5` is a text.
+fn takes_other_types(definition: &WorkflowDefinition) -> bool {
+    let keywords = definition.input_schema.as_ref().and_then(Value::as_object);
+    let is_about_objects = keywords.is_some_and(|keywords| {
+        !keywords.contains_key("type")
+            && ["properties", "required"].iter().any(|keyword| keywords.contains_key(*keyword))
+    });
+    !is_about_objects && admits_other_types(definition)
 }
 
 /// The answer of a workflow.
@@ -167,6 +179,8 @@ mod tests {
             (None, "a lamp", json!({ "text": "a lamp" })),
             (None, "[1]", json!({ "text": "[1]" })),
             (Some(json!({ "type": "array" })), "[1]", json!([1])),
+            (Some(json!({ "enum": ["a", "b"] })), "\"a\"", json!("a")),
+            (Some(json!({ "required": ["text"] })), "5", json!({ "text": "5" })),
         ];
         for (schema, text, input) in rows {
             let start = read(schema, &asks(text)).unwrap();

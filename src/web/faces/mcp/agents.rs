@@ -112,7 +112,7 @@ impl Session {
             return;
         }
         let (runtime, caller) = (&self.call.runtime, &self.call.caller);
-        if let Err(refusal) = agents::cancel(runtime, agent, generation, b"{}", caller).await {
+        if let Err(refusal) = agents::cancel(runtime, agent, generation, Ok(b"{}"), caller).await {
             log::debug!("generation {generation} continues without its client: {refusal}");
         }
     }

@@ -237,8 +237,8 @@ pub(super) fn walk_agents(documented: &Documented) {
     let body = documented.example("/agents/{id}/text").to_string();
     let text = "/agents/assistant/text";
     let accepted = documented.site.send("POST", text, ASYNC, Some(body.as_bytes()));
-    let place = accepted.header("location").unwrap();
-    documented.get(GENERATION, place);
+    let generation = accepted.header("location").unwrap();
+    documented.get(GENERATION, generation);
     let place = "/agents/{id}/stream-object";
     let body = documented.example(place);
     let text = documented.post(place, "/agents/assistant/stream-object?format=text", &body);
@@ -257,7 +257,8 @@ pub(super) fn walk_agents(documented: &Documented) {
     let path = "/agents/assistant/generations/none/approve";
     let body = documented.example(approve);
     assert_eq!(documented.post(approve, path, &body).status, 404);
-    assert_eq!(documented.post(approve, path, &json!({ "approved": true })).status, 400);
+    let path = format!("{generation}/approve");
+    assert_eq!(documented.post(approve, &path, &json!({ "approved": true })).status, 400);
     documented.get("/tools", "/tools");
     let call = "/tools/add_two/execute";
     documented.post(call, call, &documented.example(call));
