@@ -58,7 +58,10 @@ fn tables_and_keys_name_what_to_write() {
             (
                 "[[workflows.w.steps]]\nid = \"a\"\ntype = \"andWhen\"\nwhen = \"data\"\n\
                  block = \"x\"\n[workflows.w.blocks.x]\nid = \"b\"\nmap = 1\n",
-                &["6:1: blocks.x: must be an array, not a table: write [[workflows.w.blocks.x]]"],
+                &[
+                    "1:1: steps.a: at least one step is needed",
+                    "6:1: blocks.x: must be an array, not a table: write [[workflows.w.blocks.x]]",
+                ],
             ),
         ],
         str::to_owned,
