@@ -109,6 +109,7 @@ forward! { Conversations []
         -> Read<'a, (Vec<Conversation>, u64)>;
     now messages<'a>(key: &'a ConversationKey, before: Option<&'a str>, limit: usize)
         -> Read<'a, Vec<StoredMessage>>;
+    now has_message<'a>(key: &'a ConversationKey, id: &'a str) -> Read<'a, bool>;
     now search_messages<'a>(agent_id: &'a str, user_id: Option<&'a str>, text: &'a str, limit: usize)
         -> Read<'a, Vec<(ConversationKey, StoredMessage)>>;
     now create_conversation(conversation: Conversation) -> Written<()>;

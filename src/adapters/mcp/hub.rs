@@ -16,15 +16,15 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-pub use super::connect::McpEnvironment;
+pub use crate::adapters::mcp::connection::connect::McpEnvironment;
 
-use super::call::{function, placeholder};
-use super::connect::start_checks;
-use super::link::Link;
-use super::names::{Listed, RemoteTool};
-use super::records::Records;
-use super::settings::{McpServer, McpTransport};
-use super::tasks::on_withdrawal;
+use crate::adapters::mcp::calls::call::{function, placeholder};
+use crate::adapters::mcp::calls::task::on_withdrawal;
+use crate::adapters::mcp::connection::connect::start_checks;
+use crate::adapters::mcp::connection::link::Link;
+use crate::adapters::mcp::settings::{McpServer, McpTransport};
+use crate::adapters::mcp::tools::admission::{Listed, RemoteTool};
+use crate::adapters::mcp::tools::records::Records;
 use crate::mcp_servers::{McpServers, NotAccepted, ServerStatus};
 
 /// Longest wait for the end of programs when the process stops. Each of them is killed after a grace,

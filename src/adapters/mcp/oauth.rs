@@ -21,8 +21,8 @@ use self::answer::{Credentials, Given, token_of};
 use self::challenge::{Challenge, add_scopes, scopes_of};
 use self::discovery::{Endpoint, find, resource_name};
 use self::fetch::Fetcher;
-use super::cleaning::Sent;
-use super::settings::{OAuth, SecretIn};
+use crate::adapters::mcp::secrets::Sent;
+use crate::adapters::mcp::settings::{OAuth, SecretIn};
 use crate::adapters::tools::OutgoingHost;
 
 /// Longest time before its end at which a token is fetched again.
