@@ -49,7 +49,7 @@ pub fn read_generation(
     let is_stream = body.stream == Some(true);
     body.user.as_deref().map_or(Ok(()), |user| check_id("user", user))?;
     let user_id = caller.user_id(body.user);
-    let key = idempotency(key, "completion", agent_id, user_id.as_deref(), b"")?;
+    let key = idempotency(key, "completion", agent_id, (caller, user_id.as_deref()), b"")?;
     let id_of = |key: IdempotencyKey| format!("{OF_KEY}{}", long_hash(&[&key.scope]));
     let mut context = Map::new();
     caller.sign(&mut context);
