@@ -128,11 +128,7 @@ fn refusals_of_replays_name_the_problem() {
     for (workflow, id, body, status, text) in rows {
         let reply = site.post(&at(workflow, id, "replay"), &body);
         assert_eq!((reply.status, reply.error()), (status, text.to_owned()), "{workflow} {body}");
-        let about = match status {
-            404 => None,
-            409 => Some("w"),
-            _ => Some(id),
-        };
+        let about = if status == 409 { Some("w") } else { (status != 404).then_some(id) };
         assert_eq!(reply.header("x-execution-id"), about, "{workflow} {body}");
     }
     let input = json!({ "stepId": "three", "input": { "n": "x" } });
