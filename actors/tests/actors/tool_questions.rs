@@ -320,7 +320,7 @@ fn withdrawable(memos: &Arc<Mutex<Vec<Value>>>) -> ToolDefinition {
 #[actix::test]
 async fn a_tool_is_notified_of_its_questions_that_are_withdrawn() {
     tokio::time::pause();
-    let memos = Arc::default();
+    let memos = Arc::<Mutex<Vec<Value>>>::default();
     let withdrawn = || std::mem::take(&mut *memos.lock().unwrap());
     let moment = Duration::from_millis(100);
 
