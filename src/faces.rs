@@ -1,13 +1,13 @@
-//! Settings of doors for clients that speak other protocols, and the names of these doors in records.
+//! Settings of APIs for clients that speak other protocols, and the names of these APIs in records.
 
 /// Default of [`OpenAiFace::tools_max`]: the limit of OpenAI's own API.
 const TOOLS_MAX: usize = 128;
 
-/// Door of clients of OpenAI, as records name it.
-pub(crate) const OPENAI_DOOR: &str = "openai";
+/// API for clients of OpenAI, as records name it.
+pub(crate) const OPENAI_VIA: &str = "openai";
 
-/// Door of clients of MCP at the face without a name; before the name of another face.
-const MCP_DOOR: &str = "mcp";
+/// The face for MCP without a name; before the name of another face.
+const MCP_VIA: &str = "mcp";
 
 /// Longest name of a face for MCP.
 pub(crate) const FACE_NAME_CHARS_MAX: usize = 64;
@@ -18,16 +18,16 @@ pub(crate) fn is_face_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= FACE_NAME_CHARS_MAX && is_word
 }
 
-/// Returns the name in records of the door that is a face for MCP.
-pub(crate) fn mcp_door(face: Option<&str>) -> String {
-    face.map_or_else(|| MCP_DOOR.to_owned(), |name| format!("{MCP_DOOR}:{name}"))
+/// Returns the name of a face for MCP in records.
+pub(crate) fn mcp_via(face: Option<&str>) -> String {
+    face.map_or_else(|| MCP_VIA.to_owned(), |name| format!("{MCP_VIA}:{name}"))
 }
 
-/// Returns true for a name that records may have for a door, also of a face that is no longer there.
-pub(crate) fn is_door(text: &str) -> bool {
+/// Returns true for a name that records may have for an API, also of a face that is no longer there.
+pub(crate) fn is_via(text: &str) -> bool {
     match text.split_once(':') {
-        Some((kind, face)) => kind == MCP_DOOR && is_face_name(face),
-        None => [MCP_DOOR, OPENAI_DOOR].contains(&text),
+        Some((kind, face)) => kind == MCP_VIA && is_face_name(face),
+        None => [MCP_VIA, OPENAI_VIA].contains(&text),
     }
 }
 
@@ -73,15 +73,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn doors_are_known_by_their_names() {
+    fn faces_are_known_by_their_names() {
         let longest = "n".repeat(FACE_NAME_CHARS_MAX);
         for name in [None, Some("desk"), Some(&*longest)] {
-            assert!(is_door(&mcp_door(name)), "{name:?}");
+            assert!(is_via(&mcp_via(name)), "{name:?}");
         }
-        assert!(is_door(OPENAI_DOOR));
-        let too_long = mcp_door(Some(&format!("{longest}n")));
+        assert!(is_via(OPENAI_VIA));
+        let too_long = mcp_via(Some(&format!("{longest}n")));
         for other in ["", "MCP", "rest", "mcp:", "mcp:a b", "mcp:a:b", "openai:a", &too_long] {
-            assert!(!is_door(other), "{other}");
+            assert!(!is_via(other), "{other}");
         }
     }
 }

@@ -250,7 +250,7 @@ impl Greenroom {
         self
     }
 
-    /// Opens a door for clients of MCP beside those of the configuration.
+    /// Serves a face for clients of MCP beside those of the configuration.
     ///
     /// ```
     /// use greenroom::Greenroom;

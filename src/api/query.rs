@@ -1,9 +1,9 @@
 //! Parsing and validation of query parameters.
 
-mod door;
 mod execution;
 mod outcomes;
 mod permission;
+mod via;
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -88,7 +88,7 @@ fn filter_of(pairs: &Pairs) -> Result<ExecutionFilter, ApiError> {
         is_exhaustive: false,
         error: read_name(pairs, "error")?,
         definition_hash: read_name(pairs, "definitionHash")?,
-        via: door::read(pairs)?,
+        via: via::read(pairs)?,
     })
 }
 

@@ -2,6 +2,8 @@
 
 pub(crate) mod call;
 pub(crate) mod callable;
+pub(crate) mod cleaned;
+pub(crate) mod failed;
 pub(crate) mod legacy;
 pub(crate) mod progress;
 pub(crate) mod question;

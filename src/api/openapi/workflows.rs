@@ -212,7 +212,7 @@ pub(super) fn filters() -> [Value; 14] {
         ),
         parts::query(
             "via",
-            "Executions that were started through this door, or are part of what was. A page searches \
+            "Executions that were started through this API, or are part of what was. A page searches \
              1,000 executions, and may be empty although more follow",
             json!({ "type": "string", "pattern": "^(openai|mcp(:[A-Za-z0-9_-]{1,64})?)$" }),
         ),

@@ -109,9 +109,9 @@ pub(in crate::cli) struct Selection {
     /// Only those whose failure has this text in its message.
     #[arg(long, value_name = "TEXT")]
     error: Option<String>,
-    /// Only those that were started through this door: `openai`, `mcp`, or `mcp:NAME` of a face for MCP
+    /// Only those that were started through this API: `openai`, `mcp`, or `mcp:NAME` of a face for MCP
     /// with a name.
-    #[arg(long, value_name = "DOOR")]
+    #[arg(long, value_name = "API")]
     via: Option<String>,
     /// Only replays of this execution.
     #[arg(long, value_name = "ID")]

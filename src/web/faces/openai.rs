@@ -24,7 +24,7 @@ use crate::api::wire::openai::{
     ModelsView, Subject,
 };
 use crate::api::{ApiError, ErrorCode, agents, json, workflows};
-use crate::faces::{OPENAI_DOOR, OpenAiFace};
+use crate::faces::{OPENAI_VIA, OpenAiFace};
 use crate::web::agents::follow;
 use crate::web::body::Body;
 use crate::web::call::{Answer, Call};
@@ -76,7 +76,7 @@ pub(crate) async fn complete(call: Call, body: Body) -> Answer {
     };
     let created_s = call.runtime.clock().now().0 / 1000;
     let head = CompletionHead { subject, model: body.model.clone(), created_s };
-    let trace = trace::origin_of(call.request.headers()).through(OPENAI_DOOR);
+    let trace = trace::origin_of(call.request.headers()).through(OPENAI_VIA);
     let key = idempotency_key(call.request.headers());
     match model {
         Model::Agent(agent) => {

@@ -214,7 +214,7 @@ fn matches(filter: &ExecutionFilter, draft: &Draft) -> bool {
         && filter.id_prefix.as_deref().is_none_or(|begin| header.id.as_str().starts_with(begin))
         && filter.error.as_deref().is_none_or(|text| failure.contains(&text.to_lowercase()))
         && filter.definition_hash.as_deref().is_none_or(|id| *id == *header.definition_hash)
-        && filter.via.as_deref().is_none_or(|door| header.trace.via.as_deref() == Some(door))
+        && filter.via.as_deref().is_none_or(|via| header.trace.via.as_deref() == Some(via))
 }
 
 async fn list_all(bench: &Bench, filter: &ExecutionFilter, limit: usize) -> Vec<Projection> {

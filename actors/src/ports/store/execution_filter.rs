@@ -36,7 +36,7 @@ pub struct ExecutionFilter {
     pub error: Option<String>,
     /// Hash of the definition that the execution began with.
     pub definition_hash: Option<String>,
-    /// The door through which the root of the trace was started.
+    /// The API through which the root of the trace was started.
     pub via: Option<String>,
 }
 

@@ -13,6 +13,7 @@ use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::{Map, Value};
 
 use crate::adapters::mcp::calls::callable::Peered;
+use crate::adapters::mcp::calls::failed::failed;
 use crate::adapters::mcp::calls::legacy::was_unclear;
 use crate::adapters::mcp::calls::question::{DECLINED, Memo, Next, Question, Round, within};
 use crate::adapters::mcp::calls::request::{self, Reply};
@@ -325,8 +326,4 @@ pub(crate) fn said(
 fn interrupted(outcome: &mut Option<CallOutcome>) -> ToolError {
     *outcome = Some(CallOutcome::Interrupted);
     failed(ErrorKind::Connection, "the call was interrupted; it may have happened")
-}
-
-pub(crate) fn failed(kind: ErrorKind, why: impl Into<String>) -> ToolError {
-    ToolError::Failed(AttemptFailure::new(kind, why))
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::adapters::mcp::calls::call::failed;
+use crate::adapters::mcp::calls::failed::failed;
 use crate::adapters::mcp::calls::task::Task;
 use crate::adapters::mcp::settings::{McpServer, McpTransport, OnInput};
 use crate::mcp_servers::OPEN_PAGE;

@@ -14,8 +14,9 @@ use rmcp::model::{
 use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
 
-use crate::adapters::mcp::calls::call::{Lost, asked, failed, lost, refused, said};
+use crate::adapters::mcp::calls::call::{Lost, asked, lost, refused, said};
 use crate::adapters::mcp::calls::callable::Peered;
+use crate::adapters::mcp::calls::failed::failed;
 use crate::adapters::mcp::calls::question::{Memo, Next, Round};
 use crate::adapters::mcp::calls::result::value_of;
 use crate::adapters::mcp::connection::link::Link;

@@ -17,7 +17,7 @@ use crate::api::faces::mcp::{
     CallParams, Given, Refusal, Request, Run, ServedFace, Tokens, Tool, failed, mismatch, shown,
 };
 use crate::auth::User;
-use crate::faces::mcp_door;
+use crate::faces::mcp_via;
 use crate::web::call::Call;
 use crate::web::peer::{WATCH_INTERVAL, Watch};
 use crate::web::trace;
@@ -135,7 +135,7 @@ impl Session {
             TraceOrigin::New => parent().map_or(TraceOrigin::New, TraceOrigin::Remote),
             given => given,
         };
-        origin.through(mcp_door(self.server.name.as_deref()))
+        origin.through(mcp_via(self.server.name.as_deref()))
     }
 
     /// Waits until the work is done, or the client has gone: then there is no result.
