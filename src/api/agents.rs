@@ -24,7 +24,7 @@ use crate::api::wire::agent::{AgentDetailView, AgentStatus, AgentView};
 use crate::api::wire::generation_stream::GenerationStream;
 
 pub use continuing::{approve, continue_chat, waiting_events};
-pub use request::{RequestKind, read_request};
+pub use request::{OF_KEY, RequestKind, read_request};
 
 /// Name of the built-in model.
 const REHEARSAL: &str = "rehearsal";

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use greenroom_actors::domain::foreign::{RESERVED_KEY, reserved_key_at};
 use greenroom_actors::domain::nesting::depth_exceeded_at;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
@@ -108,8 +109,14 @@ fn text_of(bytes: &[u8]) -> Result<&str, ApiError> {
     Ok(text)
 }
 
-/// Refuses deep nesting anywhere; the parser itself skips unknown keys.
+/// Refuses deep nesting anywhere, as the parser itself skips unknown keys, and the key with which it
+/// does not count levels.
 fn check_depth(text: &str) -> Result<(), ApiError> {
+    if let Some(index) = reserved_key_at(text) {
+        let (line, column) = place_of(text, index);
+        let what = format!("the key {RESERVED_KEY} at line {line} column {column} is reserved");
+        return Err(ApiError::InvalidJson(what));
+    }
     match depth_exceeded_at(text.as_bytes(), DEPTH_MAX) {
         None => Ok(()),
         Some(index) => {

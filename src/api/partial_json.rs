@@ -3,6 +3,7 @@
 //! Text is scanned once, as it arrives. Each call of [`PartialJson::value`] parses everything so
 //! far, so callers decide how often to call it.
 
+use greenroom_actors::domain::foreign;
 use serde_json::Value;
 
 /// Maximum of text before the JSON, in bytes. After a longer prefix no JSON is looked for.
@@ -88,7 +89,7 @@ impl PartialJson {
             closed.push('"');
         }
         closed.extend(self.open.iter().rev().map(|byte| char::from(*byte)));
-        serde_json::from_str(&closed).ok()
+        foreign::from_str(&closed).ok()
     }
 
     fn scan(&mut self, piece: &str) {

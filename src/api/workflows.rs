@@ -259,13 +259,15 @@ pub fn sample_input(schema: Option<&Value>) -> Value {
 }
 
 /// Returns true if the input schema alone decides about inputs that are no objects: unless it names
-/// `object` as the only type. Without a schema the specification requires an object.
+/// `object` as the only type, or names no type and is about members of objects. Without a schema the
+/// specification requires an object.
 pub fn admits_other_types(definition: &WorkflowDefinition) -> bool {
     let Some(schema) = &definition.input_schema else { return false };
     match schema.get("type") {
         Some(Value::String(name)) => name != "object",
         Some(Value::Array(names)) => names.iter().any(|name| name != "object"),
-        Some(_) | None => true,
+        Some(_) => true,
+        None => ["properties", "required"].iter().all(|it| schema.get(it).is_none()),
     }
 }
 
@@ -384,6 +386,8 @@ mod tests {
             (Some(json!({ "minLength": 2 })), true),
             (Some(json!({})), true),
             (Some(json!(true)), true),
+            (Some(json!({ "required": ["a"] })), false),
+            (Some(json!({ "properties": { "a": true } })), false),
             (Some(json!({ "type": "object" })), false),
             (Some(json!({ "type": ["object"] })), false),
             (None, false),

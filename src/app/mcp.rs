@@ -24,7 +24,7 @@ use tokio::sync::Mutex;
 use super::Outward;
 use super::tools::{OutwardCall, OutwardFunction};
 #[cfg(feature = "mcp")]
-use crate::adapters::mcp::hub::{McpEnvironment, McpHub};
+use crate::adapters::mcp::hub::{McpEnvironment, McpHub, Placeholder};
 use crate::adapters::mcp::settings::McpServer;
 use crate::adapters::tools::OutboundClients;
 #[cfg(feature = "mcp")]
@@ -56,8 +56,10 @@ pub(super) fn hub(config: &Config) -> McpHub {
 /// after a restart.
 #[cfg(feature = "mcp")]
 pub(super) fn function(hub: &McpHub, server: &str, tool: &str) -> OutwardFunction {
-    if let Some((function, permits)) = hub.placeholder(server, tool) {
-        return OutwardFunction { function, permits: Some(permits) };
+    if let Some(placeholder) = hub.placeholder(server, tool) {
+        let Placeholder { function, on_withdrawal, permits } = placeholder;
+        let (permits, on_withdrawal) = (Some(permits), Some(on_withdrawal));
+        return OutwardFunction { function, permits, on_withdrawal };
     }
     let why = format!("the MCP server {server} is new: restart this server to connect it");
     let function: ToolFunction =
@@ -79,7 +81,8 @@ pub(super) fn add_placeholders(
         }
         let refused = |why| io::Error::other(format!("tool {name}: {why}"));
         let call = OutwardCall::Mcp { server: &server.server.name, tool };
-        let OutwardFunction { function, permits } = outward(&name, call).map_err(refused)?;
+        let OutwardFunction { function, permits, on_withdrawal } =
+            outward(&name, call).map_err(refused)?;
         let spec = ToolSpec {
             name: name.clone(),
             description: format!("A tool of {}, which is not connected yet", server.server.name),
@@ -93,6 +96,7 @@ pub(super) fn add_placeholders(
             timeout: *timeout,
             task_timeout: Some(*task_timeout),
             permits,
+            on_withdrawal,
             approval: approval.map(|(_, approval)| Arc::clone(approval)),
             // its function decides once the server is connected
             on_crash: OnCrash::Repeat,

@@ -13,6 +13,7 @@ use crate::api::ApiError;
 use crate::api::caller::Caller;
 use crate::api::catalogue::RouteName;
 use crate::api::ids::encode;
+use crate::web::local_only::is_operator;
 use crate::web::query::query_pairs;
 use crate::web::settings::Settings;
 
@@ -51,8 +52,10 @@ impl Call {
     pub(crate) fn permissions(&self) -> Permissions {
         let binding = &self.settings.config.binding;
         let (auth, catalogue) = (Arc::clone(&binding.auth), Arc::clone(&binding.catalogue));
-        let caller = self.caller.clone();
-        Permissions::of(move |request| auth.check_rules(&catalogue, request, caller.user()))
+        let (caller, is_operator) = (self.caller.clone(), is_operator(&self.request));
+        Permissions::of(move |request| {
+            auth.check_rules(&catalogue, request, (caller.user(), is_operator))
+        })
     }
 }
 

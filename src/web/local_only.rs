@@ -21,9 +21,14 @@ impl FromRequest for Operator {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let is_known = request.extensions().get::<Caller>().is_some_and(|it| it.user().is_some());
-        ready(if is_known || is_local(request) { Ok(Self) } else { Err(ApiError::LocalOnly) })
+        ready(if is_operator(request) { Ok(Self) } else { Err(ApiError::LocalOnly) })
     }
+}
+
+/// Returns true for callers with a token, and for callers on loopback.
+pub(crate) fn is_operator(request: &HttpRequest) -> bool {
+    let is_known = request.extensions().get::<Caller>().is_some_and(|it| it.user().is_some());
+    is_known || is_local(request)
 }
 
 /// True for a request of a program on this machine that is not forwarded.

@@ -10,6 +10,7 @@ pub mod expression;
 pub mod fact;
 pub mod failure;
 pub mod footprint;
+pub mod foreign;
 mod forgetting;
 pub mod hash;
 pub mod ids;

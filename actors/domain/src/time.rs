@@ -1,7 +1,10 @@
 //! Timestamps of facts.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Number, Value};
+
+/// Longest time from 1970, in milliseconds, that a fraction may say: 100 million days.
+const MS_MAX: f64 = 8.64e15;
 
 /// Milliseconds since 1970-01-01T00:00:00Z.
 #[derive(
@@ -33,12 +36,12 @@ impl Timestamp {
         Some(Self(parsed.timestamp_millis()))
     }
 
-    /// Reads a time that a definition gives: ISO 8601 text with a zone, or an integer of
-    /// milliseconds since 1970.
+    /// Reads a time that a definition gives: ISO 8601 text with a zone, or milliseconds
+    /// since 1970, of which fractions are cut.
     pub fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::String(text) => Self::from_iso(text.trim()),
-            Value::Number(ms) => ms.as_i64().map(Self).filter(|time| time.is_in_range()),
+            Value::Number(ms) => ms_of(ms).map(Self).filter(|time| time.is_in_range()),
             Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
         }
     }
@@ -47,6 +50,13 @@ impl Timestamp {
     fn is_in_range(self) -> bool {
         chrono::DateTime::from_timestamp_millis(self.0).is_some()
     }
+}
+
+/// Returns whole milliseconds. A quotient in an expression is a fraction, even if it is whole.
+fn ms_of(number: &Number) -> Option<i64> {
+    let whole = || number.as_f64().map(f64::trunc).filter(|ms| ms.abs() <= MS_MAX);
+    #[expect(clippy::cast_possible_truncation, reason = "within the range")]
+    number.as_i64().or_else(|| whole().map(|ms| ms as i64))
 }
 
 #[cfg(test)]

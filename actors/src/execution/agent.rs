@@ -36,10 +36,8 @@ impl ExecutionActor {
                 actor.start_body(path, attempt, body, ctx);
             }
         };
-        let evaluate = |machine: &Machine, path: &str, moment: &Moment<'_>| {
-            let failed = |error: String| AttemptFailure::new(ErrorKind::Expression, error);
-            machine.agent_call(path, moment).map(|call| call.map_err(failed))
-        };
+        let evaluate =
+            |machine: &Machine, path: &str, moment: &Moment<'_>| machine.agent_call(path, moment);
         self.prepare(path, attempt, evaluate, begin, ctx);
     }
 

@@ -6210,7 +6210,7 @@ export interface operations {
                 error?: string;
                 /** @description Executions that began with this version of the workflow. A page searches 1,000 executions, and may be empty although more follow */
                 definitionHash?: string;
-                /** @description Executions that were started through this door, or are part of what was. A page searches 1,000 executions, and may be empty although more follow */
+                /** @description Executions that were started through this API, or are part of what was. A page searches 1,000 executions, and may be empty although more follow */
                 via?: string;
                 /** @description Maximum number of executions */
                 limit?: number;
@@ -6346,7 +6346,7 @@ export interface operations {
                 error?: string;
                 /** @description Executions that began with this version of the workflow. A page searches 1,000 executions, and may be empty although more follow */
                 definitionHash?: string;
-                /** @description Executions that were started through this door, or are part of what was. A page searches 1,000 executions, and may be empty although more follow */
+                /** @description Executions that were started through this API, or are part of what was. A page searches 1,000 executions, and may be empty although more follow */
                 via?: string;
             };
             header?: {
@@ -6440,7 +6440,7 @@ export interface operations {
                 error?: string;
                 /** @description Executions that began with this version of the workflow. A page searches 1,000 executions, and may be empty although more follow */
                 definitionHash?: string;
-                /** @description Executions that were started through this door, or are part of what was. A page searches 1,000 executions, and may be empty although more follow */
+                /** @description Executions that were started through this API, or are part of what was. A page searches 1,000 executions, and may be empty although more follow */
                 via?: string;
                 /** @description Maximum number of executions */
                 limit?: number;

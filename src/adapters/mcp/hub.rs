@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use greenroom_actors::agent::OnCrash;
-use greenroom_actors::agent::tool::{ToolBody, ToolDefinition, ToolFunction};
+use greenroom_actors::agent::tool::{ToolBody, ToolDefinition, ToolFunction, WithdrawalFunction};
 use greenroom_actors::ports::model::ToolSpec;
 use greenroom_actors::ports::store::KnownTools;
 use tokio::sync::{Semaphore, watch};
@@ -32,6 +32,14 @@ use crate::mcp_servers::{McpServers, NotAccepted, ServerStatus};
 const STOP_MAX: Duration = Duration::from_secs(5);
 /// Pause between two looks whether they have ended.
 const STOP_PAUSE: Duration = Duration::from_millis(5);
+
+/// A tool that a server may have once it is connected.
+pub struct Placeholder {
+    pub function: ToolFunction,
+    pub on_withdrawal: WithdrawalFunction,
+    /// Places of concurrent calls of all tools of the server.
+    pub permits: Arc<Semaphore>,
+}
 
 /// The MCP servers of a configuration.
 pub struct McpHub {
@@ -119,11 +127,15 @@ impl McpHub {
         self.changes.clone()
     }
 
-    /// Returns the function of a tool that a server may have once it is connected, and the places of
+    /// Returns the functions of a tool that a server may have once it is connected, and the places of
     /// its concurrent calls.
-    pub fn placeholder(&self, server: &str, tool: &str) -> Option<(ToolFunction, Arc<Semaphore>)> {
+    pub fn placeholder(&self, server: &str, tool: &str) -> Option<Placeholder> {
         let link = self.links.get(server)?;
-        Some((placeholder(link, tool), Arc::clone(&link.permits)))
+        Some(Placeholder {
+            function: placeholder(link, tool),
+            on_withdrawal: on_withdrawal(link, tool),
+            permits: Arc::clone(&link.permits),
+        })
     }
 
     /// Returns the known tools of these servers, with the names of the registry.

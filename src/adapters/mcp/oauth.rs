@@ -115,7 +115,7 @@ struct Source {
     sent: Sent,
     /// Held while a token is fetched, so that there is one fetch at a time.
     held: Arc<Mutex<Held>>,
-    /// Changed only while `held` is held, except for `refused_until`.
+    /// Changed only while `held` is held, except for `refused`.
     newest: RwLock<Newest>,
 }
 
@@ -123,8 +123,8 @@ struct Source {
 #[derive(Clone, Default)]
 struct Newest {
     token: Option<Arc<Token>>,
-    /// Time until which none is fetched in place of a refused one.
-    refused_until: Option<Instant>,
+    /// A token that was refused although it was new, and the time until which none is fetched in its place.
+    refused: Option<(Arc<Token>, Instant)>,
 }
 
 #[derive(Default)]
@@ -193,7 +193,7 @@ impl Tokens {
     /// Fetches another token while requests have this one, unless that is under way or has just failed.
     fn renew_early(&self, token: &Arc<Token>) {
         let Ok(mut held) = Arc::clone(&self.0.held).try_lock_owned() else { return };
-        let is_newest = self.0.other_than(Some(token)).is_none();
+        let is_newest = self.0.is_newest(token);
         if !is_newest || held.early_after.is_some_and(|time| time > Instant::now()) {
             return;
         }
@@ -221,10 +221,11 @@ impl Tokens {
         if let Some(newer) = source.other_than(used) {
             return Ok(newer);
         }
-        let Newest { token, refused_until } = source.newest();
-        let left = refused_until.map(|until| until.saturating_duration_since(Instant::now()));
-        if let Some(left) = left.filter(|left| token.is_some() && !left.is_zero()) {
-            return Err(Refusal::of_newest_token(left));
+        if let Newest { token: Some(token), refused: Some((refused, until)) } = source.newest()
+            && Arc::ptr_eq(&token, &refused)
+            && until > Instant::now()
+        {
+            return Err(Refusal::of_newest_token(until - Instant::now()));
         }
         // the server may have moved to another authorization server
         held.endpoint = None;
@@ -243,9 +244,9 @@ impl Tokens {
     pub(super) fn refused_again(&self, used: Option<&Arc<Token>>) -> Refusal {
         let source = &*self.0;
         // a newer one is tried first
-        if source.other_than(used).is_none() {
-            let until = Instant::now() + REFUSED_PAUSE;
-            source.change(|newest| newest.refused_until = Some(until));
+        if let Some(token) = used.filter(|token| source.is_newest(token)) {
+            let refused = (Arc::clone(token), Instant::now() + REFUSED_PAUSE);
+            source.change(|newest| newest.refused = Some(refused));
         }
         Refusal::of_new_token()
     }
@@ -295,6 +296,10 @@ impl Source {
     fn other_than(&self, used: Option<&Arc<Token>>) -> Option<Arc<Token>> {
         let is_used = |token: &Arc<Token>| used.is_some_and(|used| Arc::ptr_eq(used, token));
         self.newest().token.filter(|token| !is_used(token))
+    }
+
+    fn is_newest(&self, token: &Arc<Token>) -> bool {
+        self.newest().token.is_some_and(|newest| Arc::ptr_eq(&newest, token))
     }
 
     /// Fetches a token of the same scopes.

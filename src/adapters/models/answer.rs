@@ -6,6 +6,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
+use greenroom_actors::domain::foreign;
 use greenroom_actors::domain::hash::short_hash;
 use greenroom_actors::domain::message::{Part, ToolCall};
 use greenroom_actors::ports::model::{
@@ -218,7 +219,7 @@ fn arguments_of(written: String) -> Value {
     if written.trim().is_empty() {
         return Value::Object(Map::new());
     }
-    serde_json::from_str(&written).unwrap_or(Value::String(written))
+    foreign::from_str(&written).unwrap_or(Value::String(written))
 }
 
 /// Makes ids of calls unique in a generation: servers may omit them, or number each turn from 0.

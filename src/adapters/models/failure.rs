@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use chrono::DateTime;
+use greenroom_actors::domain::foreign;
 use greenroom_actors::ports::model::{ModelError, ModelErrorKind};
 use reqwest::StatusCode;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
@@ -31,7 +32,7 @@ impl Failures {
         headers: &HeaderMap,
         body: &[u8],
     ) -> ModelError {
-        let parsed: Option<Value> = serde_json::from_slice(body).ok();
+        let parsed: Option<Value> = foreign::from_slice(body).ok();
         let message = match &parsed {
             Some(json) => message_of(json),
             None => prose(body),

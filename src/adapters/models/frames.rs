@@ -4,6 +4,7 @@
 //! answer whole if a stream was requested. Pieces may end anywhere, also inside a character.
 //! Buffers are bounded.
 
+use greenroom_actors::domain::foreign;
 use serde_json::Value;
 
 use crate::http_client::Lines;
@@ -84,7 +85,7 @@ impl Frames {
         match self.kind {
             Kind::Whole => {
                 self.kind = Kind::Unknown;
-                serde_json::from_slice(&buffer)
+                foreign::from_slice(&buffer)
                     .map(|json| Some(Frame::Json(json)))
                     .map_err(|_| FrameError::NotJson)
             }
@@ -141,7 +142,7 @@ fn frame(data: &[u8]) -> Result<Frame, FrameError> {
     if data.trim_ascii() == b"[DONE]" {
         return Ok(Frame::Done);
     }
-    serde_json::from_slice(data).map(Frame::Json).map_err(|_| FrameError::NotJson)
+    foreign::from_slice(data).map(Frame::Json).map_err(|_| FrameError::NotJson)
 }
 
 #[cfg(test)]

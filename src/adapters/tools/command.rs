@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::call::CommandRun;
 use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
+use greenroom_actors::domain::foreign;
 use greenroom_actors::domain::trace::Trace;
 use greenroom_actors::ports::external_calls::CallOrigin;
 use serde_json::Value;
@@ -216,7 +217,7 @@ fn output(bytes: Vec<u8>, secrets: &Known) -> Result<Value, AttemptFailure> {
     if text.trim().is_empty() {
         return Ok(Value::Null);
     }
-    let value = serde_json::from_str(&text);
+    let value = foreign::from_str(&text);
     value.map_err(|error| unreadable(format!("the program's output is not JSON: {error}")))
 }
 

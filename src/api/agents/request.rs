@@ -80,15 +80,19 @@ fn read_schema(schema: Option<Value>) -> Result<Value, ApiError> {
     }
 }
 
+/// Begin of the ids of generations that are named after an `Idempotency-Key`.
+pub const OF_KEY: &str = "key-";
+
 /// Reads the id that a caller chose for a generation; the rules are those of executions.
 fn read_generation_id(chosen: Option<String>) -> Result<Option<String>, ApiError> {
     let Some(id) = chosen else { return Ok(None) };
     let refusal = |what: &dyn Display| ApiError::body("options.generationId", what);
     ExecutionId::parse(&id).map_err(|error| refusal(&error))?;
-    if id.starts_with(STEP_GENERATION_PREFIX) {
-        let what =
-            format!("must not begin with {STEP_GENERATION_PREFIX}, which is reserved for steps");
-        return Err(refusal(&what));
+    for (prefix, of) in [(STEP_GENERATION_PREFIX, "steps"), (OF_KEY, "keys of completions")] {
+        if id.starts_with(prefix) {
+            let what = format!("must not begin with {prefix}, which is reserved for {of}");
+            return Err(refusal(&what));
+        }
     }
     Ok(Some(id))
 }

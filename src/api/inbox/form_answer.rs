@@ -1,5 +1,6 @@
 //! Answers that a person gives in a form without scripts: every value is a text.
 
+use greenroom_actors::domain::foreign;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::AskKind;
 use greenroom_actors::requests::AskDetail;
@@ -136,7 +137,7 @@ impl<'a> ValueForm<'a> {
             }
             Self::Json(_) => match value_of(pairs, DATA).unwrap_or_default().trim() {
                 "" => Ok(Value::Null),
-                text => serde_json::from_str(text)
+                text => foreign::from_str(text)
                     .map_err(|error| vec![Mistake::at(DATA, format!("Not JSON: {error}"))]),
             },
         }

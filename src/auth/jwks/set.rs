@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use greenroom_actors::domain::foreign;
 use jsonwebtoken::jwk::{Jwk, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
 use serde::Deserialize;
@@ -31,7 +32,7 @@ struct Document {
 impl KeySet {
     /// Reads a set, without keys for other algorithms and without secret or private ones.
     pub(super) fn read(document: &[u8], algorithms: &[Algorithm]) -> Result<Self, String> {
-        let Document { keys } = serde_json::from_slice(document)
+        let Document { keys } = foreign::from_slice(document)
             .map_err(|_| "the answer is not a JSON Web Key Set".to_owned())?;
         if keys.len() > KEYS_MAX {
             return Err(format!("the set has {} keys, more than {KEYS_MAX}", keys.len()));

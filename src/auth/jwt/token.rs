@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use greenroom_actors::domain::foreign;
 use greenroom_actors::domain::nesting::check_members_depth;
 use jsonwebtoken::Algorithm;
 use serde::{Deserialize, Deserializer};
@@ -124,6 +125,6 @@ fn is_kid(text: &str) -> bool {
 pub(super) fn object<T: for<'de> Deserialize<'de>>(part: &str) -> Result<T, AuthError> {
     let bytes = URL_SAFE_NO_PAD.decode(part).ok();
     let bytes = bytes.filter(|bytes| bytes.trim_ascii_start().starts_with(b"{"));
-    let read = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let read = bytes.and_then(|bytes| foreign::from_slice(&bytes).ok());
     read.ok_or_else(|| AuthError::invalid(MALFORMED))
 }

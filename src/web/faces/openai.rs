@@ -122,7 +122,8 @@ pub(crate) fn refusal(mut response: HttpResponse, refused: &Refused) -> HttpResp
     let headers = response.headers_mut();
     let has_begun = headers.contains_key(respond::X_EXECUTION_ID)
         || headers.contains_key(respond::X_GENERATION_ID);
-    if has_begun {
+    // libraries repeat what fails with 409
+    if has_begun || refused.code == ErrorCode::IdempotencyKeyReused {
         headers.insert(X_SHOULD_RETRY, HeaderValue::from_static("false"));
     }
     let place = match refused.code {

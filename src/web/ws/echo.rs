@@ -1,7 +1,7 @@
 //! `/ws`: a connection test. Every JSON message comes back.
 
 use greenroom_actors::ports::clock::{Clock as _, SystemClock};
-use serde_json::value::RawValue;
+use serde::de::IgnoredAny;
 
 use crate::api::caller::Caller;
 use crate::api::wire::envelope::{ErrorFrame, Frame};
@@ -20,8 +20,8 @@ impl SocketHandler for EchoHandler {
     }
 
     fn received(&mut self, text: &str, ctx: &mut Ctx<Self>) {
-        match serde_json::from_str::<&RawValue>(text) {
-            Ok(message) => send(ctx, &Frame::of("ECHO", message)),
+        match serde_json::from_str::<IgnoredAny>(text) {
+            Ok(_) => ctx.text(Frame::written("ECHO", text)),
             Err(error) => {
                 send(ctx, &ErrorFrame::of(&format!("Invalid message format: {error}")));
             }

@@ -22,6 +22,9 @@ steps = [{ id = "rounds", type = "andDoWhile", block = "round", when = "true", m
 id = "nest"
 map = { n = "index + 1", last = "data" }
 
+[workflows.reads]
+steps = [{ id = "read", map = "input.t | fromjson" }]
+
 [tools.counted]
 kind = "workflow"
 workflow = "add"
@@ -41,12 +44,41 @@ fn of(levels: usize) -> Value {
     json!({ "v": nested(levels - 1) })
 }
 
+/// Returns JSON in texts in JSON, which a parser with the feature `raw_value` reads in one go.
+fn embedded() -> String {
+    (0..10).fold("1".to_owned(), |text, _| {
+        let text = json!({ "$serde_json::private::RawValue": text });
+        format!("{}{text}{}", "[".repeat(100), "]".repeat(100))
+    })
+}
+
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
         Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
         _ => 0,
     }
+}
+
+#[test]
+fn json_in_texts_of_a_reserved_key_is_refused() {
+    let site = Site::with(CONFIG);
+    let body = format!("{{\"input\":{{\"v\":{}}}}}", embedded());
+    for path in ["/workflows/keep/execute", "/agents/assistant/text", "/api/memory/conversations"] {
+        let headers = [("content-type", "application/json")];
+        let refused = site.server.send("POST", path, &headers, Some(body.as_bytes()));
+        assert_eq!(refused.status, 400, "{path}");
+        let text = refused.error();
+        assert!(
+            text.contains("the key $serde_json::private::RawValue at line 1"),
+            "{path}: {text}"
+        );
+    }
+    let input = json!({ "input": { "t": embedded() }, "options": { "executionId": "r" } });
+    assert_eq!(site.post("/workflows/reads/execute", &input).status, 500);
+    let error = site.get(&at("reads", "r", "state")).data()["error"]["message"].take();
+    assert!(error.as_str().is_some_and(|it| it.contains("is reserved")), "{error}");
+    assert_eq!(site.execute("keep", "k", &of(1))["status"], "suspended");
 }
 
 #[test]

@@ -206,6 +206,12 @@ fn options() {
             "options.generationId: must not begin with step-, which is reserved for steps"
                 .to_owned(),
         ),
+        (
+            json!({ "generationId": "key-1" }),
+            "options.generationId: must not begin with key-, which is reserved for keys of \
+             completions"
+                .to_owned(),
+        ),
         (json!({ "userId": "" }), format!("options.userId: {id}")),
         (json!({ "conversationId": "a\u{0}" }), format!("options.conversationId: {id}")),
         (json!({ "memory": { "userId": "" } }), format!("options.memory.userId: {id}")),

@@ -1,4 +1,4 @@
-//! Callers who may accept changed tools: those who may use the route that does so, by every door through
+//! Callers who may accept changed tools: those who may use the route that does so, in every way in
 //! which a call is approved.
 
 use std::fmt::Write as _;
@@ -94,10 +94,22 @@ fn in_chat(site: &Site, user: &str, waiting: &Waiting) -> Reply {
 
 /// Approves, or not, with a link that this user makes for itself.
 fn with_link(site: &Site, user: &str, waiting: &Waiting, approved: bool) -> Reply {
+    with_link_from(site, user, waiting, approved, &[])
+}
+
+fn with_link_from(
+    site: &Site,
+    user: &str,
+    waiting: &Waiting,
+    approved: bool,
+    forwarded: &[(&str, &str)],
+) -> Reply {
     let body = json!({ "to": format!("user:{user}") });
     let made = post_as(site, user, &format!("/inbox/{}/link", waiting.ask), &body).data();
     let path = made["url"].as_str().unwrap().strip_prefix("https://green.example").unwrap();
-    let headers = [("content-type", "application/x-www-form-urlencoded"), ("origin", "null")];
+    let mut headers =
+        vec![("content-type", "application/x-www-form-urlencoded"), ("origin", "null")];
+    headers.extend_from_slice(forwarded);
     let form = format!("approved={approved}");
     site.server.send("POST", path, &headers, Some(form.as_bytes()))
 }
@@ -134,7 +146,7 @@ fn code(reply: &Reply) -> (u16, &str) {
 }
 
 #[test]
-fn an_approval_that_accepts_a_change_needs_what_the_route_needs_by_every_door() {
+fn an_approval_that_accepts_a_change_needs_what_the_route_needs_however_it_is_given() {
     let site = guarded(RULE);
     let first = waiting(&site);
     let needed = "needs what POST /tools/mcp/own/accept needs: the role admin. The ask stays open";
@@ -208,4 +220,16 @@ fn a_rule_without_roles_wants_a_token() {
     assert!(refused.text().contains("needs a token, which a link does not have"));
     assert_eq!(by_call(&site, "bob", &waiting).status, 200);
     assert!(text_of(&site.server, &waiting.generation).contains("42"));
+}
+
+#[test]
+fn a_link_that_is_used_elsewhere_accepts_no_change() {
+    let site = guarded("");
+    let waiting = waiting(&site);
+    let elsewhere = [("x-forwarded-for", "203.0.113.5")];
+    let refused = with_link_from(&site, "bob", &waiting, true, &elsewhere);
+    assert_eq!(code(&refused), (403, "not_assigned"), "{}", refused.text());
+    changed(&site);
+    let declined = with_link_from(&site, "bob", &waiting, false, &elsewhere);
+    assert_eq!(declined.status, 200, "{}", declined.text());
 }

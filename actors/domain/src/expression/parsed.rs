@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 use super::engine::{bounded_text, paid, refused};
 use super::json::{DOCUMENT_BYTES, Node};
 use crate::effort;
+use crate::foreign;
 use crate::time::Timestamp;
 
 /// Names of the filters.
@@ -26,7 +27,7 @@ fn fromjson(state: &mut State<'_, '_>, value: &Value) -> Result<Value, Error> {
     let text = text_of("fromjson", value)?;
     bounded_text(state, Some(text.len()))?;
     paid(effort::charge_all(1 + text.len() / DOCUMENT_BYTES, 1))?;
-    let json: Json = serde_json::from_str(text)
+    let json: Json = foreign::from_str(text)
         .map_err(|problem| refused(format!("the text is no JSON: {problem}")))?;
     Ok(Node::view(&Arc::new(json)))
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::failure::AttemptFailure;
 use crate::ids::{ExecutionId, StepPath};
 use crate::machine::reversal::Reversed;
 use crate::machine::scope::Named;
@@ -102,14 +103,19 @@ impl Machine {
     }
 
     /// Returns the agent call of the step at a path, or the reason why it cannot be made.
-    pub fn agent_call(&self, path: &str, moment: &Moment<'_>) -> Option<Result<AgentCall, String>> {
+    pub fn agent_call(
+        &self,
+        path: &str,
+        moment: &Moment<'_>,
+    ) -> Option<Result<AgentCall, AttemptFailure>> {
         let (step, node) = self.node(path)?;
         let Work::Agent(work) = &step.work else { return None };
         let prompt = match &work.prompt {
             Some(template) => {
                 let named = Named::by(|name| template.uses(name));
                 let scope = self.scope(path, &node.input, Some(node), named, moment);
-                template.render(&scope).map_err(|error| format!("prompt: {error}"))
+                let prompt = template.render(&scope);
+                prompt.map_err(|error| AttemptFailure::not_evaluated("prompt: ", &error))
             }
             None => Ok(match &*node.input {
                 Value::String(text) => text.clone(),

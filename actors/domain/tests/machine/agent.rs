@@ -14,7 +14,7 @@ use serde_json::{Value, from_value, json, to_value};
 use crate::machine::build::{Adorned, agent, all, map};
 use crate::machine::world::World;
 
-fn call(world: &World, path: &str) -> AgentCall {
+fn call(world: &World, path: &str) -> Result<AgentCall, AttemptFailure> {
     let ids = || unreachable!("no child is started");
     let missing = |_: &_| None;
     let moment = Moment {
@@ -25,7 +25,7 @@ fn call(world: &World, path: &str) -> AgentCall {
         budget: &Budget::turn(),
         closures: &Closures::default,
     };
-    world.machine.agent_call(path, &moment).unwrap().unwrap()
+    world.machine.agent_call(path, &moment).unwrap()
 }
 
 fn tokens(total_tokens: u64) -> Spent {
@@ -48,9 +48,9 @@ fn the_prompt_is_a_template_or_the_data() {
         agent("asked", Some("Weather in {{ data.city }}?")),
         agent("plain", None),
     ]);
-    assert_eq!(call(&world, "asked").prompt, "Weather in Rome?");
+    assert_eq!(call(&world, "asked").unwrap().prompt, "Weather in Rome?");
     world.finish("asked", json!({ "text": "sun" }));
-    assert_eq!(call(&world, "plain").prompt, "{\"text\":\"sun\"}");
+    assert_eq!(call(&world, "plain").unwrap().prompt, "{\"text\":\"sun\"}");
 }
 
 #[test]
@@ -86,13 +86,13 @@ fn usage_is_recorded_with_each_attempt_and_summed() {
 #[test]
 fn the_retry_number_does_not_count_crashes() {
     let mut world = World::of(vec![agent("a", None).tries(3)]);
-    assert_eq!(call(&world, "a").retry, 0);
+    assert_eq!(call(&world, "a").unwrap().retry, 0);
     world.crash();
     world.recover();
-    assert_eq!(call(&world, "a").retry, 0, "the same call, made again");
+    assert_eq!(call(&world, "a").unwrap().retry, 0, "the same call, made again");
     world.fail("a", "no answer");
     world.due("a");
-    assert_eq!(call(&world, "a").retry, 1);
+    assert_eq!(call(&world, "a").unwrap().retry, 1);
 }
 
 #[test]
@@ -135,4 +135,16 @@ fn a_request_to_an_mcp_server_is_recorded_with_the_end_of_its_attempt() {
     world.end_step("a", done());
     let fact = to_value(&world.batches[1][0]).unwrap();
     assert_eq!(fact["f"]["StepCompleted"].get("mcp"), None, "absent without one");
+}
+
+#[test]
+fn a_prompt_that_cannot_be_made_fails_the_attempt() {
+    let world = |prompt: &str| World::of(vec![agent("a", Some(prompt))]);
+    for (prompt, message, is_terminal) in
+        [("{{ fail('Sold out') }}", "Sold out", true), ("{{ input.nope }}", "prompt: ", false)]
+    {
+        let failure = call(&world(prompt), "a").unwrap_err();
+        assert!(failure.message.starts_with(message), "{failure:?}");
+        assert_eq!(failure.class.map(|class| class.is_terminal), Some(is_terminal), "{failure:?}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::domain::foreign;
 use crate::domain::nesting::check_depth;
 use crate::domain::schema::Schema;
 
@@ -31,11 +32,11 @@ pub(super) fn read_object(text: &str, schema: &Schema, depth_max: usize) -> Resu
 
 /// Parses JSON, bare or inside a fence: many models add one despite instructions.
 fn parse(text: &str) -> Result<Value, String> {
-    let refused = match serde_json::from_str(text.trim()) {
+    let refused = match foreign::from_str(text.trim()) {
         Ok(object) => return Ok(object),
         Err(error) => format!("the answer is not JSON: {error}"),
     };
-    fenced(text).and_then(|inner| serde_json::from_str(inner).ok()).ok_or(refused)
+    fenced(text).and_then(|inner| foreign::from_str(inner).ok()).ok_or(refused)
 }
 
 /// Returns the text between the first fence, with or without a language, and the next.

@@ -2,11 +2,12 @@
 //! mended where only a hint is wrong.
 
 use std::borrow::Cow;
+use std::fmt;
 
+use greenroom_actors::domain::foreign::{RESERVED_KEY, reserved_key_at};
 use rmcp::model::{ErrorCode, ServerJsonRpcMessage};
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use crate::adapters::mcp::connection::faults::Findings;
@@ -14,16 +15,77 @@ use crate::adapters::mcp::connection::faults::Findings;
 /// Hint of a task that is left out unless it is a whole number.
 const POLL_INTERVAL: &str = "pollIntervalMs";
 
+/// A notification without effect.
+const NOTHING: &str = r#"{"jsonrpc":"2.0","method":"notifications/unreadable"}"#;
+
 /// Parts of a message that are seen before it is read.
 #[derive(Deserialize)]
-struct Seen<'m> {
-    #[serde(borrow)]
-    id: Option<&'m RawValue>,
+struct Seen {
+    id: Option<Number>,
     method: Option<IgnoredAny>,
-    #[serde(borrow)]
-    result: Option<&'m RawValue>,
-    #[serde(borrow)]
-    error: Option<&'m RawValue>,
+    result: Option<Form>,
+    error: Option<Form>,
+}
+
+/// Id of a message of ours, which are numbers; other ones are not known.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Number {
+    Known(i64),
+    Other(IgnoredAny),
+}
+
+/// Form of a part, which is not read further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Object,
+    Other,
+}
+
+impl<'de> Deserialize<'de> for Form {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        source.deserialize_any(FormVisitor)
+    }
+}
+
+struct FormVisitor;
+
+impl<'de> Visitor<'de> for FormVisitor {
+    type Value = Form;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Form, A::Error> {
+        while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Form::Object)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Form, A::Error> {
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Form::Other)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Form, E> {
+        Ok(Form::Other)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Form, E> {
+        Ok(Form::Other)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Form, E> {
+        Ok(Form::Other)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Form, E> {
+        Ok(Form::Other)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Form, E> {
+        Ok(Form::Other)
+    }
 }
 
 /// Returns what is read in place of a message; `None`: the message as it is. One that cannot be read is
@@ -31,7 +93,7 @@ struct Seen<'m> {
 pub(crate) fn in_place_of(message: &[u8], findings: &Findings) -> Option<String> {
     let text = String::from_utf8_lossy(message);
     let is_text = matches!(text, Cow::Borrowed(_));
-    let seen = match serde_json::from_str::<Seen<'_>>(&text) {
+    let seen = match serde_json::from_str::<Seen>(&text) {
         Ok(seen) => seen,
         Err(error) => {
             let why = match text.trim_start().starts_with('[') {
@@ -42,12 +104,17 @@ pub(crate) fn in_place_of(message: &[u8], findings: &Findings) -> Option<String>
             return None;
         }
     };
-    let Seen { id, method: None, result, error } = seen else { return None };
+    let is_reserved = reserved_key_at(&text).is_some();
+    let Seen { id, method: None, result, error } = seen else {
+        // a request of the server gets no answer
+        return is_reserved.then(|| NOTHING.to_owned());
+    };
     // they are absent, or null
     let has_null = result.is_none() && error.is_none();
-    let is_other = |part: Option<&RawValue>| part.is_some_and(|it| !it.get().starts_with('{'));
+    let is_other = |part: Option<Form>| part == Some(Form::Other);
     let problem = match () {
         () if !is_text => Some("it is not UTF-8".to_owned()),
+        () if is_reserved => Some(format!("the key {RESERVED_KEY} is reserved")),
         () if has_null => Some("it has neither a result nor an error".to_owned()),
         () if is_other(result) => Some("its result is not an object".to_owned()),
         () if is_other(error) => Some("its error is not an object".to_owned()),
@@ -59,10 +126,10 @@ pub(crate) fn in_place_of(message: &[u8], findings: &Findings) -> Option<String>
         () => None,
     };
     match (problem, id) {
-        (None, _) => result.and_then(|result| without_bad_interval(&text, result.get())),
+        (None, _) => result.and_then(|_| without_bad_interval(&text)),
         (Some(why), id) => {
             findings.unreadable(&why);
-            let id = serde_json::from_str::<Value>(id?.get()).ok()?;
+            let Number::Known(id) = id? else { return is_reserved.then(|| NOTHING.to_owned()) };
             let message = format!("the answer of the server cannot be read: {why}");
             let error = json!({ "code": ErrorCode::INTERNAL_ERROR.0, "message": message });
             Some(json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string())
@@ -71,8 +138,8 @@ pub(crate) fn in_place_of(message: &[u8], findings: &Findings) -> Option<String>
 }
 
 /// Returns a message without its suggested interval, if that is none.
-fn without_bad_interval(text: &str, result: &str) -> Option<String> {
-    if !result.contains(POLL_INTERVAL) {
+fn without_bad_interval(text: &str) -> Option<String> {
+    if !text.contains(POLL_INTERVAL) {
         return None;
     }
     let mut message: Value = serde_json::from_str(text).ok()?;
@@ -103,6 +170,10 @@ mod tests {
             (br#"{"jsonrpc":"2.0","id":7,"error":"no"}"#, "its error is not an object"),
             (br#"{"jsonrpc":"2.0","id":7,"result":{"a":"\ud800"}}"#, "hex escape"),
             (b"{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"a\":\"\xff\"}}", "not UTF-8"),
+            (
+                br#"{"jsonrpc":"2.0","id":7,"result":{"$serde_json::private::RawValue":"1"}}"#,
+                "is reserved",
+            ),
         ] {
             let text = String::from_utf8_lossy(message).into_owned();
             let Some(read) = read(message) else { panic!("{text}") };
@@ -110,6 +181,16 @@ mod tests {
             let why = read["error"]["message"].as_str().unwrap();
             assert!(why.contains(part), "{text}: {why}");
             assert!(serde_json::from_value::<ServerJsonRpcMessage>(read.clone()).is_ok(), "{read}");
+        }
+    }
+
+    #[test]
+    fn other_messages_with_a_reserved_key_are_ignored() {
+        for message in [
+            &br#"{"jsonrpc":"2.0","method":"x","params":{"$serde_json::private::RawValue":"1"}}"#[..],
+            br#"{"jsonrpc":"2.0","id":"a","result":{"$serde_json::private::RawValue":"1"}}"#,
+        ] {
+            assert_eq!(read(message).unwrap()["method"], "notifications/unreadable");
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use greenroom_actors::domain::failure::shortened;
+use greenroom_actors::domain::foreign;
 use serde_json::Value;
 use url::form_urlencoded::{Serializer, byte_serialize};
 
@@ -59,7 +60,7 @@ pub(super) struct Given {
 
 /// Reads the answer. The error says why it has no token, without these secrets.
 pub(super) fn token_of(answer: &Answer, secrets: &Known) -> Result<Given, String> {
-    let read: Option<Value> = serde_json::from_slice(&answer.body).ok();
+    let read: Option<Value> = foreign::from_slice(&answer.body).ok();
     if answer.status != 200 {
         return Err(refusal(answer.status, read.as_ref(), secrets));
     }

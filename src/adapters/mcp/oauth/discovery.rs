@@ -1,6 +1,7 @@
 //! The address that gives tokens for a server: found by the metadata of the server (RFC 9728) and of its
 //! authorization server (RFC 8414, OpenID Connect Discovery).
 
+use greenroom_actors::domain::foreign;
 use serde_json::Value;
 use url::Url;
 
@@ -53,7 +54,7 @@ async fn document(fetcher: &Fetcher, addresses: &[Url], what: &str) -> Result<Va
         let answer = fetcher.get(url).await.map_err(|why| failed(&why))?;
         match answer.status {
             200 => {
-                let read = serde_json::from_slice(&answer.body).ok();
+                let read = foreign::from_slice(&answer.body).ok();
                 return read
                     .filter(Value::is_object)
                     .ok_or_else(|| failed("it is not a JSON object"));

@@ -264,7 +264,7 @@ async fn after_a_new_token_was_refused_none_is_fetched_for_a_while() {
     let second = tokens.renewed(first.as_ref(), "").await.unwrap();
     // the refusal of an older one says nothing about it
     tokens.refused_again(first.as_ref());
-    assert_eq!(tokens.0.newest().refused_until, None);
+    assert!(tokens.0.newest().refused.is_none());
     assert_eq!(tokens.refused_again(Some(&second)), Refusal::of_new_token());
     for (seconds, left) in [(0, "30 s"), (20, "10 s")] {
         later(seconds).await;

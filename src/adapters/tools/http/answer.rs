@@ -3,6 +3,7 @@
 use std::time::UNIX_EPOCH;
 
 use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
+use greenroom_actors::domain::foreign;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use reqwest::Response;
@@ -52,7 +53,7 @@ pub(super) async fn read(
     let text = cleaned(text);
     match is_json {
         _ if text.is_empty() => Ok(Value::Null),
-        true => serde_json::from_str(&text).map_err(|_| bad("the answer is invalid JSON")),
+        true => foreign::from_str(&text).map_err(|_| bad("the answer is invalid JSON")),
         false => Ok(Value::String(text)),
     }
 }

@@ -11,6 +11,7 @@ use greenroom_actors::requests::IdempotencyKey;
 use greenroom_actors::visibility::Visibility;
 use serde_json::{Map, Value, json};
 
+use crate::api::agents::OF_KEY;
 use crate::api::caller::Caller;
 use crate::api::error::ApiError;
 use crate::api::ids::check_id;
@@ -27,9 +28,6 @@ const TEMPERATURE_MAX: f64 = 2.0;
 const PENALTY_MAX: f64 = 2.0;
 /// Maximum number of texts in `stop`, that of OpenAI's API.
 const STOPS_MAX: usize = 4;
-
-/// Begin of the ids of generations that are named after a key.
-const OF_KEY: &str = "key-";
 
 /// Reads the request of a completion of an agent. `key` is the `Idempotency-Key`, after which the
 /// generation is named, so that there is one only.

@@ -6,6 +6,7 @@ use greenroom_actors::agent::PendingAsk;
 use greenroom_actors::agent::generation::GenerationEvent;
 use greenroom_actors::domain::definition::WorkflowDefinition;
 use greenroom_actors::domain::fact::Suspension;
+use greenroom_actors::domain::foreign;
 use greenroom_actors::domain::message::{Message, Role};
 use greenroom_actors::ports::model::{FinishReason, Usage};
 use greenroom_actors::ports::store::{ASK_PREFIX, AskKind};
@@ -67,20 +68,9 @@ fn input_of(messages: &[Message], definition: &WorkflowDefinition) -> Result<Val
     let last = messages.iter().rev().find(|message| message.role == Role::User);
     let last = last.ok_or_else(|| ApiError::body("messages", "need one of the user"))?;
     let text = last.plain_text();
-    let takes = |input: &Value| input.is_object() || takes_other_types(definition);
-    let written = serde_json::from_str(&text).ok().filter(takes);
+    let takes = |input: &Value| input.is_object() || admits_other_types(definition);
+    let written = foreign::from_str(&text).ok().filter(takes);
     Ok(written.unwrap_or_else(|| json!({ "text": text })))
-}
-
-/// Returns true if JSON that is no object is the input. A schema with properties is about objects, even if
-/// it admits other values: there `5` is a text.
-fn takes_other_types(definition: &WorkflowDefinition) -> bool {
-    let keywords = definition.input_schema.as_ref().and_then(Value::as_object);
-    let is_about_objects = keywords.is_some_and(|keywords| {
-        !keywords.contains_key("type")
-            && ["properties", "required"].iter().any(|keyword| keywords.contains_key(*keyword))
-    });
-    !is_about_objects && admits_other_types(definition)
 }
 
 /// The answer of a workflow.

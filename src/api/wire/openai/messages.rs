@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use greenroom_actors::domain::foreign;
 use greenroom_actors::domain::message::{
     FileSource, Message, Part, Role, ToolCall, ToolOutcome, ToolResult,
 };
@@ -196,7 +197,7 @@ fn read_call(place: &str, call: &Value) -> Result<ToolCall, ApiError> {
         return Err(ApiError::body(format!("{place}.arguments"), "must be a string"));
     };
     // what the model wrote may be no JSON
-    let input = serde_json::from_str(arguments).unwrap_or_else(|_| arguments.clone().into());
+    let input = foreign::from_str(arguments).unwrap_or_else(|_| arguments.clone().into());
     Ok(ToolCall { tool_call_id: id.to_owned(), tool_name: name.to_owned(), input })
 }
 

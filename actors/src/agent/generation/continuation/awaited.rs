@@ -35,9 +35,12 @@ pub(crate) fn awaited_calls(
 }
 
 impl Continuation {
-    /// Returns the questions of tools that the end of the run withdraws, those with a memo.
+    /// Returns the questions of tools that the end of the run withdraws, those with a memo: the open
+    /// ones, and those whose answers the tool did not get.
     pub(crate) fn open_questions(&self) -> Vec<WithdrawnQuestion> {
-        let asked = self.calls.iter().filter(|call| matches!(call.state, CallState::Asked(_)));
+        let is_asked =
+            |call: &&OpenCall| matches!(call.state, CallState::Asked(_) | CallState::Answered);
+        let asked = self.calls.iter().filter(is_asked);
         let noted = asked.filter_map(|call| {
             let memo = Arc::clone(call.memo.as_ref()?);
             Some(WithdrawnQuestion { tool: Arc::clone(&call.tool_name), memo })
