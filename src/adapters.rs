@@ -9,6 +9,7 @@ pub mod mcp;
 pub mod mock;
 #[cfg(feature = "providers")]
 pub mod models;
+pub mod outbound;
 mod process;
 pub mod tools;
 pub mod updates;

@@ -62,7 +62,7 @@ pub(crate) use self::threads::{block_on, runs_in_system};
 pub(crate) use self::tools::Outward;
 #[cfg(feature = "testing")]
 pub(crate) use self::tools::OutwardCall;
-use crate::adapters::tools::OutboundClients;
+use crate::adapters::outbound::OutboundClients;
 use crate::api::observability::Storage;
 use crate::auth::Providers;
 use crate::config::steps;

@@ -4,6 +4,7 @@ mod answer_check;
 mod bodies;
 mod current;
 mod outage;
+mod unreadable_asks;
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -42,7 +43,6 @@ use crate::ports::store::Store;
 use crate::registry::{Missing, Registry};
 use crate::requests::Unavailable;
 use crate::runtime_ports::RuntimePorts;
-use crate::shard::ask_backfill::UnreadableAsks;
 use crate::shard::evaluation::Evaluations;
 use crate::shard::memory_budget::MemoryBudget;
 use crate::shard::messages::{
@@ -55,6 +55,7 @@ use crate::shard::stuck::Stuck;
 use self::bodies::Bodies;
 use self::current::Current;
 use self::outage::Outage;
+use self::unreadable_asks::UnreadableAsks;
 
 pub(crate) use answer_check::NotPassed;
 pub(crate) use bodies::BodyGuard;

@@ -10,9 +10,17 @@ mod connection;
 #[cfg(feature = "mcp")]
 mod counts;
 #[cfg(feature = "mcp")]
+mod failed;
+#[cfg(feature = "mcp")]
 pub mod hub;
 #[cfg(feature = "mcp")]
 mod oauth;
+#[cfg(feature = "mcp")]
+mod question;
+#[cfg(feature = "mcp")]
+mod reasons;
+#[cfg(feature = "mcp")]
+mod refusal;
 #[cfg(feature = "mcp")]
 mod secrets;
 pub mod settings;

@@ -1,6 +1,5 @@
 //! Calls out of the process, of steps and tools: HTTP calls and programs.
 
-mod clients;
 pub mod command;
 mod hosts;
 #[cfg(feature = "providers")]
@@ -10,5 +9,4 @@ pub mod outgoing;
 mod scope;
 pub mod secrets;
 
-pub use self::clients::OutboundClients;
 pub use self::hosts::{InvalidOutgoingHost, OutgoingHost};

@@ -26,7 +26,7 @@ use super::tools::{OutwardCall, OutwardFunction};
 #[cfg(feature = "mcp")]
 use crate::adapters::mcp::hub::{McpEnvironment, McpHub, Placeholder};
 use crate::adapters::mcp::settings::McpServer;
-use crate::adapters::tools::OutboundClients;
+use crate::adapters::outbound::OutboundClients;
 #[cfg(feature = "mcp")]
 use crate::adapters::tools::secrets::SecretLookup;
 use crate::config::Config;

@@ -12,7 +12,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::mcp::Tools;
 use super::{Registered, Variables, access, checks, service_manager, serving};
-use crate::adapters::tools::OutboundClients;
+use crate::adapters::outbound::OutboundClients;
 use crate::api::catalogue::Catalogue;
 use crate::config::{Changes, Config, ConfigProblem, Files, Names};
 use crate::reload::{Readings, ReloadStatus, Watcher};

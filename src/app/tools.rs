@@ -10,7 +10,7 @@ use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::ports::model::ToolSpec;
 use tokio::sync::Semaphore;
 
-use crate::adapters::tools::OutboundClients;
+use crate::adapters::outbound::OutboundClients;
 use crate::adapters::tools::command::{CommandTool, Commands};
 #[cfg(feature = "providers")]
 use crate::adapters::tools::http::{HttpCalls, HttpTool};

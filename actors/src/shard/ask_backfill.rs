@@ -4,12 +4,11 @@
 //! were stored before the update, and those that servers of the version before write during it.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Weak;
 use std::time::Duration;
 
 use crate::domain::ids::ExecutionId;
 use crate::execution::{asks_of, restore};
-use crate::observe::log_record::LogScope;
 use crate::ports::store::{MissingAsks, Row};
 use crate::requests::Unavailable;
 use crate::shared::Shared;
@@ -19,45 +18,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 /// Executions that are listed at once.
 const PAGE: usize = 100;
-
-/// Executions that are remembered as unreadable; beyond that, the inbox remains incomplete.
-const UNREADABLE_MAX: usize = 1_000;
-
-/// Executions without asks whose records cannot be read. A process notes them until it ends: the
-/// next one may be able to read them.
-#[derive(Default)]
-pub(crate) struct UnreadableAsks(Mutex<HashSet<ExecutionId>>);
-
-impl UnreadableAsks {
-    pub(crate) fn count(&self) -> usize {
-        self.all().len()
-    }
-
-    pub(crate) fn contains(&self, id: &ExecutionId) -> bool {
-        self.all().contains(id)
-    }
-
-    /// Notes an execution, and reports it.
-    fn add(&self, id: &ExecutionId, why: &Unavailable) {
-        let mut all = self.all();
-        if all.len() < UNREADABLE_MAX {
-            all.insert(id.clone());
-        }
-        drop(all);
-        LogScope::of_execution(id).within(|| {
-            log::warn!("asks of execution {id} are not in the inbox: {why}");
-        });
-    }
-
-    /// Forgets executions that are not among these.
-    fn keep(&self, missing: &HashSet<ExecutionId>) {
-        self.all().retain(|id| missing.contains(id));
-    }
-
-    fn all(&self) -> MutexGuard<'_, HashSet<ExecutionId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// Stores missing asks until the runtime drains or is dropped.
 pub(crate) async fn fill_in_asks(shared: Weak<Shared>) {

@@ -3,10 +3,7 @@
 pub(crate) mod call;
 pub(crate) mod callable;
 pub(crate) mod cleaned;
-pub(crate) mod failed;
-pub(crate) mod legacy;
-pub(crate) mod progress;
-pub(crate) mod question;
+pub(crate) mod memo;
 pub(crate) mod request;
 pub(crate) mod result;
 pub(crate) mod task;

@@ -1,5 +1,6 @@
 //! Connections to servers: transports, what they send and say, and their faults.
 
+pub(crate) mod asking;
 pub(crate) mod child;
 pub(crate) mod connect;
 pub(crate) mod faults;
@@ -9,5 +10,5 @@ pub(crate) mod lines;
 pub(crate) mod link;
 pub(crate) mod listen;
 pub(crate) mod outgoing;
-pub(crate) mod reasons;
+pub(crate) mod progress;
 pub(crate) mod silence;

@@ -21,6 +21,7 @@ use self::answer::{Credentials, Given, token_of};
 use self::challenge::{Challenge, add_scopes, scopes_of};
 use self::discovery::{Endpoint, find, resource_name};
 use self::fetch::Fetcher;
+use crate::adapters::mcp::refusal::Refusal;
 use crate::adapters::mcp::secrets::Sent;
 use crate::adapters::mcp::settings::{OAuth, SecretIn};
 use crate::adapters::tools::OutgoingHost;
@@ -36,35 +37,6 @@ const EARLY_PAUSE: Duration = Duration::from_secs(10);
 const REFUSED_PAUSE: Duration = Duration::from_secs(30);
 /// Time for which a failure is that of all requests.
 const FAILURE_KEPT: Duration = Duration::from_secs(1);
-
-/// Reason of a request that was not sent, or that the server refuses whatever token it gets.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{why}")]
-pub(super) struct Refusal {
-    why: String,
-    /// Status of the refusal; `None`: the request was not sent for want of a token.
-    pub(super) status: Option<u16>,
-}
-
-impl Refusal {
-    /// Returns the reason of a request that the server refuses with a new token, too.
-    pub(super) fn of_new_token() -> Self {
-        Self::of_token("it refuses a new token (status 401)")
-    }
-
-    /// Returns the reason of a request that the server refuses, while no other token is fetched for so long.
-    fn of_newest_token(left: Duration) -> Self {
-        let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
-        Self::of_token(&format!(
-            "it refuses the newest token (status 401), and none is fetched in its place for {seconds} s"
-        ))
-    }
-
-    fn of_token(what: &str) -> Self {
-        let cure = "see which audience and scope the authorization server gives to this client";
-        Self { why: format!("{what}: {cure}"), status: Some(401) }
-    }
-}
 
 /// A token of a server.
 pub(super) struct Token {

@@ -13,15 +13,16 @@ use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::{Map, Value};
 
 use crate::adapters::mcp::calls::callable::Peered;
-use crate::adapters::mcp::calls::failed::failed;
-use crate::adapters::mcp::calls::legacy::was_unclear;
-use crate::adapters::mcp::calls::question::{DECLINED, Memo, Next, Question, Round, within};
+use crate::adapters::mcp::calls::memo::{Memo, Next, Round};
 use crate::adapters::mcp::calls::request::{self, Reply};
 use crate::adapters::mcp::calls::result::value_of;
 use crate::adapters::mcp::calls::task::Task;
+use crate::adapters::mcp::connection::asking::was_unclear;
 use crate::adapters::mcp::connection::link::Link;
-use crate::adapters::mcp::connection::reasons::{status_of, was_not_sent, why_not_sent};
 use crate::adapters::mcp::counts::Count;
+use crate::adapters::mcp::failed::failed;
+use crate::adapters::mcp::question::{DECLINED, Question, within};
+use crate::adapters::mcp::reasons::{status_of, was_not_sent, why_not_sent};
 use crate::mcp_servers::CallOutcome;
 
 /// Member of `_meta` with the key that stays the same when a call is repeated.

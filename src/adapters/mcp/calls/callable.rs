@@ -6,8 +6,8 @@ use greenroom_actors::agent::tool::ToolError;
 use greenroom_actors::domain::failure::ErrorKind;
 use rmcp::{Peer, RoleClient};
 
-use crate::adapters::mcp::calls::failed::failed;
 use crate::adapters::mcp::connection::link::{Link, State};
+use crate::adapters::mcp::failed::failed;
 use crate::adapters::mcp::tools::admission::RemoteTool;
 use crate::adapters::mcp::tools::changes::Change;
 

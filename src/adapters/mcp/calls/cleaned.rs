@@ -4,8 +4,8 @@ use greenroom_actors::agent::tool::ToolError;
 use greenroom_actors::domain::failure::shortened;
 use serde_json::Value;
 
-use crate::adapters::mcp::calls::question::{MESSAGE_BYTES_MAX, Question};
 use crate::adapters::mcp::connection::link::Link;
+use crate::adapters::mcp::question::{MESSAGE_BYTES_MAX, Question};
 use crate::adapters::mcp::secrets::clean_value;
 use crate::adapters::tools::secrets::Known;
 

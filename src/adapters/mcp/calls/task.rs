@@ -16,10 +16,10 @@ use serde_json::Value;
 
 use crate::adapters::mcp::calls::call::{Lost, asked, lost, refused, said};
 use crate::adapters::mcp::calls::callable::Peered;
-use crate::adapters::mcp::calls::failed::failed;
-use crate::adapters::mcp::calls::question::{Memo, Next, Round};
+use crate::adapters::mcp::calls::memo::{Memo, Next, Round};
 use crate::adapters::mcp::calls::result::value_of;
 use crate::adapters::mcp::connection::link::Link;
+use crate::adapters::mcp::failed::failed;
 use crate::mcp_servers::CallOutcome;
 
 /// Pause between two looks at a task whose server suggests none.

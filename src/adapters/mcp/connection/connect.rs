@@ -23,13 +23,13 @@ use rmcp::{ClientHandler, Peer, RoleClient, ServiceError};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::Notify;
 
-use crate::adapters::mcp::calls::legacy::Asking;
-use crate::adapters::mcp::calls::progress::Listeners;
+use crate::adapters::mcp::connection::asking::Asking;
 use crate::adapters::mcp::connection::child::{Program, Start};
 use crate::adapters::mcp::connection::faults::Findings;
 use crate::adapters::mcp::connection::http_client::{SessionId, WatchedClient};
 use crate::adapters::mcp::connection::lines::Lines;
 use crate::adapters::mcp::connection::outgoing::{Bounded, Outbox};
+use crate::adapters::mcp::connection::progress::Listeners;
 use crate::adapters::mcp::oauth::{Of, Tokens, forms_of};
 use crate::adapters::mcp::secrets::Sent;
 use crate::adapters::mcp::settings::{McpServer, McpTransport, Protocol};

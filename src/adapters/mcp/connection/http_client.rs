@@ -18,8 +18,8 @@ use tokio::time::sleep;
 
 use crate::adapters::mcp::connection::faults::{Findings, Shape};
 use crate::adapters::mcp::connection::invalid_answers::in_place_of;
-use crate::adapters::mcp::connection::reasons::{challenge_of, refused};
 use crate::adapters::mcp::oauth::{Token, Tokens};
+use crate::adapters::mcp::reasons::{challenge_of, refused};
 
 /// Shortest pause before a stream of events is opened again, whatever the server says.
 const RETRY_MIN: Duration = Duration::from_secs(1);

@@ -11,15 +11,15 @@ use tokio::sync::{Mutex, Notify, Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::adapters::mcp::calls::legacy::Asking;
-use crate::adapters::mcp::calls::progress::Listeners;
+use crate::adapters::mcp::connection::asking::Asking;
 use crate::adapters::mcp::connection::child::Program;
 use crate::adapters::mcp::connection::connect::{
     Client, McpEnvironment, Opened, next_protocol, open,
 };
 use crate::adapters::mcp::connection::http_client::SessionId;
-use crate::adapters::mcp::connection::reasons::{is_of_older, why_not_begun};
+use crate::adapters::mcp::connection::progress::Listeners;
 use crate::adapters::mcp::counts::Counts;
+use crate::adapters::mcp::reasons::{is_of_older, why_not_begun};
 use crate::adapters::mcp::secrets::Sent;
 use crate::adapters::mcp::settings::{McpServer, Protocol};
 use crate::adapters::mcp::tools::admission::Listed;

@@ -7,7 +7,7 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Method, RequestBuilder};
 use url::Url;
 
-use crate::adapters::mcp::connection::reasons::{causes, why_not_sent};
+use crate::adapters::mcp::reasons::{causes, why_not_sent};
 use crate::adapters::tools::OutgoingHost;
 use crate::adapters::tools::outgoing::{HostRefused, Outgoing};
 use crate::loopback::is_loopback;

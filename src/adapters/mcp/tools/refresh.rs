@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use crate::adapters::mcp::connection::connect::list;
 use crate::adapters::mcp::connection::link::{Ending, Link, State};
 use crate::adapters::mcp::connection::listen::listen;
-use crate::adapters::mcp::connection::reasons::{refusal_of, why_not_listed};
+use crate::adapters::mcp::reasons::{refusal_of, why_not_listed};
 use crate::adapters::mcp::settings::McpTransport;
 use crate::adapters::mcp::tools::admission::{Admission, Listed};
 use crate::mcp_servers::{ChangedTool, Unmatched};

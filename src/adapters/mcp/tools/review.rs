@@ -9,8 +9,8 @@ use greenroom_actors::domain::failure::ErrorKind;
 use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use greenroom_actors::ports::store::KnownTool;
 
-use crate::adapters::mcp::calls::failed::failed;
 use crate::adapters::mcp::connection::link::Link;
+use crate::adapters::mcp::failed::failed;
 use crate::adapters::mcp::tools::admission::{Listed, RemoteTool};
 use crate::adapters::mcp::tools::changes::{
     Change, accept_request, acceptance, first_look, judged,

@@ -7,7 +7,7 @@ use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, InsufficientScopeError, StreamableHttpError,
 };
 
-use crate::adapters::mcp::oauth::Refusal;
+use crate::adapters::mcp::refusal::Refusal;
 use crate::adapters::mcp::settings::Protocol;
 
 /// Longest cause of a connection that cannot be made.

@@ -3,9 +3,14 @@
 use std::sync::Arc;
 
 use http::HeaderName;
+use serde_json::json;
+use url::Url;
 
 use super::*;
+use crate::adapters::mcp::question::{REASON_BYTES, SCHEMA_BYTES_MAX, URL_SHOWN_BYTES_MAX};
 use crate::adapters::mcp::settings::tests::server;
+use crate::adapters::mcp::settings::{McpTransport, OnInput};
+use crate::mcp_servers::OPEN_PAGE;
 
 fn form(message: &str) -> Value {
     json!({ "method": "elicitation/create", "params": { "mode": "form", "message": message,

@@ -6,11 +6,11 @@ use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_actors::ports::external_calls::{CallOrigin, ExternalCalls};
 use serde_json::Value;
 
-use super::command::Commands;
-#[cfg(feature = "providers")]
-use super::http::HttpCalls;
 #[cfg(feature = "mcp")]
 use crate::adapters::mcp::hub::McpHub;
+use crate::adapters::tools::command::Commands;
+#[cfg(feature = "providers")]
+use crate::adapters::tools::http::HttpCalls;
 
 /// Clients of HTTP calls, of programs and of MCP servers.
 #[derive(Debug, Clone)]

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::sync::{Notify, OwnedMutexGuard};
 use tokio::time::Instant;
 
-use crate::adapters::mcp::calls::question::Question;
+use crate::adapters::mcp::question::Question;
 use crate::adapters::mcp::settings::McpServer;
 
 /// Time for which a server may still work on a call that it was asked to cancel.
