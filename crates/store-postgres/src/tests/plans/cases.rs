@@ -272,6 +272,7 @@ pub(super) const CASES: &[Case] = &[
     of!(search::OF_OWNER, "'=user 1', NULL, 100, 0"),
     of!(search::OF_AGENT_AND_OWNER, "'=user 1', 'agent 1', 100, 0"),
     of!(search::MESSAGES, "'=user 0', 'agent 0', 'conversation 1', NULL, 100"),
+    of!(search::PLACE, "'=user 0', 'agent 0', 'conversation 1', 'message 1'"),
     // the messages of one memory
     of!(search::FOUND, "'=user 0', 'agent 0', '%message%', 100").reading(20_000 + UNDONE_MAX),
     of!(search::FOUND_IN_NEWEST, "'=user 0', 'agent 0', 'm', 100, 1000"),
