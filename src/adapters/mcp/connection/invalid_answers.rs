@@ -93,6 +93,7 @@ impl<'de> Visitor<'de> for FormVisitor {
 pub(crate) fn in_place_of(message: &[u8], findings: &Findings) -> Option<String> {
     let text = String::from_utf8_lossy(message);
     let is_text = matches!(text, Cow::Borrowed(_));
+    let is_reserved = reserved_key_at(&text).is_some();
     let seen = match serde_json::from_str::<Seen>(&text) {
         Ok(seen) => seen,
         Err(error) => {
@@ -101,10 +102,9 @@ pub(crate) fn in_place_of(message: &[u8], findings: &Findings) -> Option<String>
                 false => error.to_string(),
             };
             findings.unreadable(&why);
-            return None;
+            return is_reserved.then(|| NOTHING.to_owned());
         }
     };
-    let is_reserved = reserved_key_at(&text).is_some();
     let Seen { id, method: None, result, error } = seen else {
         // a request of the server gets no answer
         return is_reserved.then(|| NOTHING.to_owned());
@@ -189,6 +189,7 @@ mod tests {
         for message in [
             &br#"{"jsonrpc":"2.0","method":"x","params":{"$serde_json::private::RawValue":"1"}}"#[..],
             br#"{"jsonrpc":"2.0","id":"a","result":{"$serde_json::private::RawValue":"1"}}"#,
+            br#"{"jsonrpc":"2.0","id":7,"id":7,"result":{"$serde_json::private::RawValue":"1"}}"#,
         ] {
             assert_eq!(read(message).unwrap()["method"], "notifications/unreadable");
         }
