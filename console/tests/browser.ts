@@ -88,6 +88,13 @@ export async function settle(page: Page): Promise<void> {
   await page.waitForFunction(() => document.querySelector(".loading") === null);
 }
 
+/** Sends a message to an agent. While one is being answered, the next one is not taken. */
+export async function send(page: Page, text: string): Promise<void> {
+  await page.getByLabel("Message").fill(text);
+  await page.locator("button:enabled", { hasText: /^Send$/ }).waitFor();
+  await page.getByLabel("Message").press("Enter");
+}
+
 /** Keeps a picture of the page, to be looked at. */
 export async function shoot(page: Page, name: string): Promise<void> {
   await mkdir(shots, { recursive: true });

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { clean, desk, launch, modes, open, shoot } from "./browser.ts";
+import { clean, desk, launch, modes, open, send, shoot } from "./browser.ts";
 import { Greenroom, shipped } from "./greenroom.ts";
 
 test("an approval goes on after the server was killed", async () => {
@@ -49,8 +49,7 @@ test("an answer that a kill ended is found again, with what was asked", async ()
   try {
     const { page, faults } = await open(browser, desk, (text) => /ERR_(CONNECTION_REFUSED|INCOMPLETE|CONNECTION_RESET|EMPTY_RESPONSE)/.test(text));
     await page.goto(`${server.console}/console/agents/slow`);
-    await page.getByLabel("Message").fill(Array.from({ length: 200 }, (_, n) => `w${n}`).join(" "));
-    await page.keyboard.press("Enter");
+    await send(page, Array.from({ length: 200 }, (_, n) => `w${n}`).join(" "));
     await page.locator(".message.assistant", { hasText: "w9" }).waitFor();
     await server.kill();
     await server.again();

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { clean, desk, examine, launch, modes, open, settle, shoot } from "./browser.ts";
+import { clean, desk, examine, launch, modes, open, send, settle, shoot } from "./browser.ts";
 import { eventually, everything, Greenroom, servers } from "./greenroom.ts";
 import { secret, tokenOf } from "./token.ts";
 
@@ -187,14 +187,11 @@ test("a form of a server has boxes, and can be declined", async () => {
 
 test("a chat declines a form of a server, and shows the page that one wants opened", async () => {
   const { page, end } = await visit("agents/clerk");
-  const message = page.getByLabel("Message");
-  await message.fill("ORDER");
-  await message.press("Enter");
+  await send(page, "ORDER");
   await page.getByRole("checkbox", { name: "pear" }).waitFor();
   await page.getByRole("button", { name: "Decline" }).click();
   await page.getByText(/It said.*decline/).waitFor();
-  await message.fill("SIGN");
-  await message.press("Enter");
+  await send(page, "SIGN");
   const link = page.getByRole("link", { name: /Open the page at/ });
   assert.equal(await link.textContent(), "Open the page at sign.example");
   await page.getByRole("button", { name: "It is done" }).click();

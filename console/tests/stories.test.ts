@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { clean, launch, open } from "./browser.ts";
+import { clean, launch, open, send } from "./browser.ts";
 import { everything, Greenroom } from "./greenroom.ts";
 
 let server: Greenroom;
@@ -255,13 +255,11 @@ async function seeKept(page: Page, base: string): Promise<void> {
 
 async function chatWithTools(page: Page, base: string): Promise<void> {
   await page.goto(`${base}/console/agents/assistant`);
-  await page.getByLabel("Message").fill("REFUND small");
-  await page.keyboard.press("Enter");
+  await send(page, "REFUND small");
   await page.getByText("The tool refund says").waitFor();
   await page.locator(".message details.tool summary").click();
   await page.locator(".message details.tool").getByText("refunded").first().waitFor();
-  await page.getByLabel("Message").fill("REFUND large");
-  await page.keyboard.press("Enter");
+  await send(page, "REFUND large");
   await page.getByText("waits for an approval").waitFor();
   await page.reload();
   await page.getByRole("button", { name: "Approve" }).click();
@@ -270,8 +268,7 @@ async function chatWithTools(page: Page, base: string): Promise<void> {
 
 async function stopAndGoOn(page: Page, base: string): Promise<void> {
   await page.goto(`${base}/console/agents/assistant`);
-  await page.getByLabel("Message").fill("LONG");
-  await page.keyboard.press("Enter");
+  await send(page, "LONG");
   await page.getByText("word 3 of a long answer").waitFor();
   const stop = page.getByRole("button", { name: "Stop" });
   const place = await stop.boundingBox();
@@ -287,8 +284,7 @@ async function stopAndGoOn(page: Page, base: string): Promise<void> {
   await page.getByText("word 6 of a long answer").waitFor();
   await page.locator(".message.user", { hasText: "LONG" }).waitFor();
   await page.getByText("Stopped.").waitFor();
-  await page.getByLabel("Message").fill("REFUND small");
-  await page.keyboard.press("Enter");
+  await send(page, "REFUND small");
   await page.getByText("The tool refund says").waitFor();
   assert.equal(await page.locator(".message.user").count(), 2);
 }

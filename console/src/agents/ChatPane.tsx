@@ -84,8 +84,9 @@ function Composer({ chat, text, setText }: { chat: Chat; text: string; setText: 
     if (text && document.activeElement !== field.current) field.current?.focus();
   }, [text]);
   const isBusy = chat.isBusy.value;
+  const isReady = chat.isRead.value && !isBusy && text.trim() !== "" && whyNot() === "";
   const submit = (): void => {
-    if (isBusy || text.trim() === "" || whyNot() !== "") return;
+    if (!isReady) return;
     setText("");
     void chat.ask(text);
   };
@@ -116,7 +117,7 @@ function Composer({ chat, text, setText }: { chat: Chat; text: string; setText: 
           Stop
         </button>
       ) : (
-        <button type="submit" class="button primary" disabled={text.trim() === "" || whyNot() !== ""} title={whyNot()}>
+        <button type="submit" class="button primary" disabled={!isReady} title={whyNot()}>
           Send
         </button>
       )}

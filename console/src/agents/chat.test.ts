@@ -21,3 +21,28 @@ test("a conversation that is left while it is read is not followed", async () =>
     assert.equal(asked.some((url) => url.endsWith("/stream")), !isLeft, asked.join(" "));
   }
 });
+
+test("a question that is asked while an answer is looked for is the only one that is followed", async () => {
+  let attached = (): void => undefined;
+  const isAttaching = new Promise<void>((resolve) => (attached = resolve));
+  let isAborted = false;
+  globalThis.fetch = async (url, options) => {
+    if (String(url).endsWith("/stream")) {
+      attached();
+      return new Promise((_, reject) => options?.signal?.addEventListener("abort", () => {
+        isAborted = true;
+        reject(options.signal?.reason);
+      }));
+    }
+    if (String(url).endsWith("/chat")) return new Response('data: {"type":"start","messageId":"m1"}\n\ndata: [DONE]\n\n');
+    return Response.json({ success: true, data: { messages: [], entries: [] } });
+  };
+  const chat = new Chat("clerk", "c1", true, {});
+  const opened = chat.open();
+  await isAttaching;
+  await chat.ask("Hello");
+  await opened;
+  assert.ok(isAborted);
+  assert.equal(chat.error.value, null);
+  assert.deepEqual(chat.messages.value.map(({ role }) => role), ["user", "assistant"]);
+});

@@ -73,6 +73,8 @@ export class Chat {
       const known = stored(messages);
       // Without the history only what has no answer is missing.
       const history = await get("/agents/{id}/history", { path: { id: this.agentId }, query: { limit: historyRead } }).catch(() => null);
+      // What is being answered meanwhile is newer than what was read.
+      if (this.running) return false;
       const entries = history?.entries ?? [];
       this.isWorking = entries.some((entry) => entry.conversationId === this.conversationId && entry.status === "working");
       this.messages.value = [...stopped(known, entries), ...unanswered(known, entries, this.conversationId)];
@@ -160,6 +162,8 @@ export class Chat {
 
   private async stream(method: string, url: string, body: unknown, attaching: boolean): Promise<boolean> {
     const controller = new AbortController();
+    // A question that is asked ends the search for an answer under way: one answer is shown once.
+    this.running?.abort();
     this.running = controller;
     if (!attaching) this.isBusy.value = true;
     this.error.value = null;
