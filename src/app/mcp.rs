@@ -90,11 +90,11 @@ pub(super) fn add_placeholders(
         };
         let made = ToolDefinition::new(spec, ToolBody::Function(function));
         let made = made.map_err(|error| refused(error.to_string()))?;
-        let McpServer { approval, timeout, task_timeout, .. } = &server.server;
+        let McpServer { approval, limits, .. } = &server.server;
         let approval = approval.as_ref().filter(|(globs, _)| globs.selects(tool));
         let made = ToolDefinition {
-            timeout: *timeout,
-            task_timeout: Some(*task_timeout),
+            timeout: limits.timeout,
+            task_timeout: Some(limits.task_timeout),
             permits,
             on_withdrawal,
             approval: approval.map(|(_, approval)| Arc::clone(approval)),
@@ -255,7 +255,7 @@ impl Tools {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adapters::mcp::settings::TASK_TIMEOUT;
+    use crate::adapters::mcp::settings::McpLimits;
 
     const TEXT: &str = "[models.m]\nprovider = \"mock\"\n\
         [mcp.files]\ncommand = [\"true\"]\napproval = [\"write\"]\nretry = [\"read\"]\n\
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(registry.tools.len(), 2);
         assert_eq!(read.spec.parameters, json!({ "type": "object" }));
         assert!(read.approval.is_none() && write.approval.is_some());
-        assert_eq!(read.task_timeout, Some(TASK_TIMEOUT));
+        assert_eq!(read.task_timeout, Some(McpLimits::default().task_timeout));
         assert_eq!((read.on_crash, write.on_crash), (OnCrash::Repeat, OnCrash::Repeat));
     }
 }

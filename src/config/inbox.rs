@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use toml::de::DeValue;
 use url::Url;
 
 use super::auth::roles_of;
 use super::entry::{Entry, web_address};
 use super::keys::{Keys as _, Takes, Value, section};
 use super::problem::{ConfigProblem, Spot};
-use super::secret::secret_name;
+use super::secret::{read_variable, variable_problem};
 use super::section::Section;
 use crate::auth::{LINK_TTL_MAX, LinkKey};
 
@@ -65,24 +64,16 @@ impl InboxConfig {
     ) -> Result<Option<LinkKey>, ConfigProblem> {
         let Some(LinkSecret { variable, spot }) = &self.secret else { return Ok(None) };
         let secret = environment(variable).unwrap_or_default();
-        let of_variable =
-            |problem| spot.error(format!("the environment variable {variable} {problem}"));
-        LinkKey::new(secret.as_bytes()).map(Some).map_err(of_variable)
+        let refused = |problem| spot.error(variable_problem(variable, problem));
+        LinkKey::new(secret.as_bytes()).map(Some).map_err(refused)
     }
 }
 
 impl Value for LinkSecret {
     /// Reads the name of the variable. Errors do not repeat the text, which may be the secret.
     fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
-        let written = match entry.value {
-            DeValue::String(text) => secret_name(text),
-            _ => None,
-        };
-        let Some(name) = written else {
-            let example = format!("\"secret:{EXAMPLE_VARIABLE}\"");
-            return entry.refuse(format!("must name an environment variable, e.g. {example}"));
-        };
-        Some(Self { variable: name.to_owned(), spot: entry.place.spot() })
+        let variable = read_variable(entry, EXAMPLE_VARIABLE)?;
+        Some(Self { variable, spot: entry.place.spot() })
     }
 }
 

@@ -5,6 +5,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use greenroom_actors::{RetentionRules, RuntimeLimits};
+#[cfg(feature = "cli")]
+use serde_json::Value as JsonValue;
 
 use super::entry::Entry;
 use super::features::Feature;
@@ -72,12 +74,22 @@ impl Takes {
 pub(crate) trait Value: Sized {
     /// Reads a value, or reports its refusal and returns `None`.
     fn read(entry: &Entry<'_>, takes: &Takes) -> Option<Self>;
+
+    /// Returns the value in the form of the file; `None` if there is none, or its type has no form.
+    #[cfg(feature = "cli")]
+    fn written(&self) -> Option<JsonValue> {
+        None
+    }
 }
 
 /// A field of any [`Value`] type.
 pub(crate) trait Field {
     /// Sets the field unless the value is refused.
     fn set(&mut self, entry: &Entry<'_>, takes: &Takes);
+
+    /// Returns the value in the form of the file.
+    #[cfg(feature = "cli")]
+    fn written(&self) -> Option<JsonValue>;
 }
 
 impl<V: Value> Field for V {
@@ -85,6 +97,11 @@ impl<V: Value> Field for V {
         if let Some(value) = V::read(entry, takes) {
             *self = value;
         }
+    }
+
+    #[cfg(feature = "cli")]
+    fn written(&self) -> Option<JsonValue> {
+        Value::written(self)
     }
 }
 
@@ -154,7 +171,15 @@ fn rows_of<T: Keys>(section: &'static str) -> impl Iterator<Item = Row> {
     })
 }
 
-/// Returns the rows of all tables, section by section.
+/// Returns the rows of a table, each with its default.
+#[cfg(feature = "cli")]
+pub(crate) fn rows_with_defaults<T: Keys>() -> impl Iterator<Item = (Row, Option<JsonValue>)> {
+    let mut defaults = T::default();
+    let defaults: Vec<_> = T::KEYS.iter().map(|key| (key.field)(&mut defaults).written()).collect();
+    rows_of::<T>("").zip(defaults)
+}
+
+/// Returns the rows of the sections that are tables, section by section.
 pub(crate) fn rows() -> impl Iterator<Item = Row> {
     let rows = rows_of::<ServerConfig>("server")
         .chain(rows_of::<StoreConfig>("store"))
@@ -237,6 +262,11 @@ macro_rules! whole_numbers {
             fn read(entry: &Entry<'_>, takes: &Takes) -> Option<Self> {
                 Self::try_from(entry.integer(takes.bounds())?).ok()
             }
+
+            #[cfg(feature = "cli")]
+            fn written(&self) -> Option<JsonValue> {
+                Some((*self).into())
+            }
         }
     )+};
 }
@@ -245,6 +275,12 @@ whole_numbers!(u16, u32, u64, usize);
 impl Value for Duration {
     fn read(entry: &Entry<'_>, takes: &Takes) -> Option<Self> {
         if matches!(takes, Takes::DurationOrZero) { entry.pause() } else { entry.duration() }
+    }
+
+    #[cfg(feature = "cli")]
+    fn written(&self) -> Option<JsonValue> {
+        let text = humantime::format_duration(*self).to_string();
+        Some(text.replace("days", "d").into())
     }
 }
 
@@ -292,5 +328,10 @@ impl<V: Value> Value for Option<V> {
             }
         }
         V::read(entry, takes).map(Some)
+    }
+
+    #[cfg(feature = "cli")]
+    fn written(&self) -> Option<JsonValue> {
+        self.as_ref().and_then(V::written)
     }
 }

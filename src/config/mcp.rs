@@ -2,9 +2,7 @@
 
 mod oauth;
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::time::Duration;
 
 use greenroom_actors::agent::Approval;
 use greenroom_actors::domain::call::{UnresolvedPart, UnresolvedText, secrets_of};
@@ -15,29 +13,18 @@ use super::Config;
 use super::calls::{MEMORY_BYTES, NOT_FOR_HEADERS, header_secret_problem, plain_secret_problem};
 use super::entry::{Entry, only_one_of};
 use super::features::MCP;
+use super::keys::{Keys as _, Takes, section};
 use super::names::Reference;
 use super::problem::{ConfigProblem, Spot};
 use super::programs::Program;
+use super::secret::problem_of;
 use super::section::Section;
 use super::tools::{Parts, approval, in_scope};
 use super::workflows::deepest;
 use crate::adapters::mcp::settings::{
-    McpServer, McpTransport, OnChange, OnInput, Protocol, TASK_TIMEOUT,
+    McpLimits, McpServer, McpTransport, OnChange, OnInput, Protocol, Restart,
 };
 use crate::globs::Globs;
-
-/// Bounds of `message_bytes_max`.
-pub(crate) const MESSAGE_BYTES: RangeInclusive<i64> = 1 << 10..=1 << 30;
-/// Bounds of `tools_max`.
-pub(crate) const TOOLS: RangeInclusive<i64> = 1..=10_000;
-/// Bounds of `tools_seen_max`.
-pub(crate) const TOOLS_SEEN: RangeInclusive<i64> = 1..=100_000;
-/// Bounds of `concurrency`.
-pub(crate) const CONCURRENCY: RangeInclusive<i64> = 1..=1_000_000;
-/// Bounds of `on_input.questions_max`.
-pub(crate) const QUESTIONS: RangeInclusive<i64> = 1..=1000;
-/// Bounds of `on_input.state_bytes_max`.
-pub(crate) const STATE_BYTES: RangeInclusive<i64> = 1..=1 << 24;
 
 /// Longest name of a server: the names of its tools, which begin with it, have at most 64 characters.
 const NAME_CHARS_MAX: usize = 32;
@@ -69,6 +56,45 @@ pub struct McpConfig {
     oauth: Spot,
 }
 
+section! {
+    impl McpLimits {
+        /// Number of tools whose definitions are remembered, also of those that the server has no
+        /// longer.
+        tools_seen_max: tools_seen_max, Takes::Integer(1..=100_000);
+        /// Time limit of one call. Default: limits.tool_timeout.
+        timeout: timeout, Takes::Duration;
+        /// Calls at once; further ones wait.
+        concurrency: concurrency, Takes::Integer(1..=1_000_000);
+        /// Time limit of a call that the server has turned into a task, from the begin of the call.
+        /// Tasks may wait for people.
+        task_timeout: task_timeout, Takes::Duration;
+        /// Time limit from the begin of a connection to the list of tools.
+        connect_timeout: connect_timeout, Takes::Duration;
+        /// Largest message of the server; a larger one ends the connection.
+        message_bytes_max: message_bytes_max, Takes::Bytes(1 << 10..=1 << 30);
+        /// Number of tools; further ones are left out.
+        tools_max: tools_max, Takes::Integer(1..=10_000);
+    }
+}
+
+section! {
+    impl Restart {
+        /// Pause after the first failed attempt; each is twice the one before.
+        delay: delay, Takes::Duration;
+        /// Longest pause.
+        max_delay: max_delay, Takes::Duration;
+    }
+}
+
+section! {
+    impl OnInput {
+        /// Questions of one call.
+        questions_max: questions_max, Takes::Integer(1..=1000);
+        /// Largest state that a server keeps with a question.
+        state_bytes_max: state_bytes_max, Takes::Bytes(1..=1 << 24);
+    }
+}
+
 /// Returns the problem of a server's name.
 fn name_problem(name: &str) -> Option<String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -95,11 +121,8 @@ pub(crate) fn read(name: &str, section: Section<'_>) -> Option<McpConfig> {
     let on_input = section.get("on_input").map(|entry| on_input(&entry));
     let on_change = section.get("on_change").map(|entry| on_change(&entry));
     let protocol = section.get("protocol").map(|entry| protocol(&entry));
-    let timeout = section.get("timeout").and_then(|entry| entry.duration());
-    let task_timeout = section.get("task_timeout").and_then(|entry| entry.duration());
-    let connect_timeout = section.get("connect_timeout").and_then(|entry| entry.duration());
-    let (delay, max_delay) = section.section("restart").map(restart).unwrap_or_default();
-    let delay = delay.unwrap_or(Duration::from_secs(1));
+    let limits = McpLimits::read_keys(&section);
+    let restart = section.section("restart").map(restart).unwrap_or_default();
     let server = McpServer {
         name: name.into(),
         oauth: credentials.map_or(Some(None), |oauth| oauth.map(Some))?,
@@ -109,15 +132,8 @@ pub(crate) fn read(name: &str, section: Section<'_>) -> Option<McpConfig> {
         retry: retry.map_or(Some(None), |retry| retry.map(Some))?,
         on_input: on_input.unwrap_or_else(|| Some(Some(OnInput::default())))?,
         on_change: on_change.unwrap_or(Some(OnChange::Ask))?,
-        tools_seen_max: section.integer("tools_seen_max", TOOLS_SEEN, 2000),
-        timeout,
-        task_timeout: task_timeout.unwrap_or(TASK_TIMEOUT),
-        concurrency: section.integer("concurrency", CONCURRENCY, 100),
-        connect_timeout: connect_timeout.unwrap_or(Duration::from_secs(30)),
-        delay,
-        max_delay: max_delay.unwrap_or(Duration::from_secs(60)).max(delay),
-        message_bytes_max: section.integer("message_bytes_max", MESSAGE_BYTES, 4 << 20),
-        tools_max: section.integer("tools_max", TOOLS, 500),
+        limits,
+        restart,
         transport: transport?,
     };
     let (spot, oauth) = (section.place.spot(), section.key_place("oauth").spot());
@@ -268,12 +284,10 @@ fn on_input(entry: &Entry<'_>) -> Option<Option<OnInput>> {
         return Some(None);
     }
     let section = entry.section()?;
-    let OnInput { questions_max, state_bytes_max, .. } = OnInput::default();
     let read = OnInput {
         to: section.get("to").map(|entry| approval::assignees(&entry)).unwrap_or_default(),
         deadline: section.get("deadline").and_then(|entry| entry.duration()),
-        questions_max: section.integer("questions_max", QUESTIONS, questions_max),
-        state_bytes_max: section.integer("state_bytes_max", STATE_BYTES, state_bytes_max),
+        ..OnInput::read_keys(&section)
     };
     section.close();
     Some(Some(read))
@@ -290,16 +304,17 @@ fn protocol(entry: &Entry<'_>) -> Option<Protocol> {
     entry.one_of(&[("newest", Protocol::Newest), ("2025-11-25", Protocol::Handshake)])
 }
 
-fn restart(section: Section<'_>) -> (Option<Duration>, Option<Duration>) {
-    let duration = |key| section.get(key).and_then(|entry| entry.duration());
-    let (delay, max_delay) = (duration("delay"), duration("max_delay"));
-    if let (Some(delay), Some(max_delay)) = (delay, max_delay)
-        && max_delay < delay
-    {
-        section.key_place("max_delay").refuse("must not be shorter than `delay`");
+/// Reads the pauses; a longer `delay` lengthens a `max_delay` that is not in the file.
+fn restart(section: Section<'_>) -> Restart {
+    let mut restart = Restart::read_keys(&section);
+    if restart.max_delay < restart.delay {
+        if section.has("max_delay") {
+            section.key_place("max_delay").refuse("must not be shorter than `delay`");
+        }
+        restart.max_delay = restart.delay;
     }
     section.close();
-    (delay, max_delay)
+    restart
 }
 
 /// Warns of names of tools for which something is set, and that are not used: those that `tools`
@@ -344,14 +359,11 @@ impl McpConfig {
         let texts = self.server.transport.texts().zip(&self.texts);
         let secrets = texts.flat_map(|((_, text), spot)| text.secrets().map(move |it| (it, spot)));
         let problem = |(name, spot): (&str, &Spot)| {
-            let problem = match environment(name) {
-                None => "is not set",
-                Some(value) if value.is_empty() => "is empty",
-                Some(value) if is_header => header_secret_problem(&value)?,
-                Some(value) if value.contains('\0') => "contains a zero byte",
-                Some(_) => return None,
-            };
-            Some(spot.error(format!("the environment variable {name} {problem}")))
+            let problem = problem_of(name, environment, |value| match is_header {
+                true => header_secret_problem(value),
+                false => value.contains('\0').then_some("contains a zero byte"),
+            });
+            problem.map(|problem| spot.error(problem))
         };
         let oauth = self.server.oauth.iter();
         let oauth = oauth.filter_map(|it| oauth::secret_problem(it, &self.oauth, environment));

@@ -10,6 +10,7 @@ use super::calls::{header_secret_problem, plain_secret_problem};
 use super::features::PROVIDERS;
 use super::problem::{ConfigProblem, Spot};
 use super::programs::Program;
+use super::secret::problem_of;
 use super::tools::{ToolConfig, ToolKind};
 use super::workflows::spot_in;
 
@@ -156,12 +157,7 @@ impl StepSecret {
         environment: &impl Fn(&str) -> Option<String>,
     ) -> Option<ConfigProblem> {
         let Self { name, spot, is_header } = self;
-        let problem = match environment(name) {
-            None => Some("is not set"),
-            Some(value) if value.is_empty() => Some("is empty"),
-            Some(value) if *is_header => header_secret_problem(&value),
-            Some(_) => None,
-        }?;
-        Some(spot.error(format!("the environment variable {name} {problem}")))
+        let check = |value: &str| header_secret_problem(value).filter(|_| *is_header);
+        problem_of(name, environment, check).map(|problem| spot.error(problem))
     }
 }

@@ -6,6 +6,7 @@ use greenroom_actors::domain::call::is_variable;
 use super::cluster::{ADVERTISED, is_host_and_port};
 use super::entry::Entry;
 use super::problem::{ConfigProblem, Spot};
+use super::secret::value_of;
 use super::{Advertised, Config};
 
 const OPENING: &str = "${";
@@ -38,11 +39,7 @@ pub(crate) fn filled(
     while let Some((before, from)) = rest.split_once(OPENING) {
         let reference = from.split_once('}').filter(|(name, _)| is_variable(name));
         let Some((name, after)) = reference else { break };
-        let what = |is: &str| format!("the environment variable {name} {is}");
-        let value = environment(name).ok_or_else(|| what("is not set"))?;
-        if value.trim().is_empty() {
-            return Err(what("is empty"));
-        }
+        let value = value_of(name, &environment)?;
         filled.push_str(before);
         filled.push_str(value.trim());
         rest = after;

@@ -128,6 +128,6 @@ mod tests {
         let started = Greenroom::new().mcp("s", McpServer::command(["true"]).tools_max(3)).config;
         let mut changed = file("command = [\"true\"]\n");
         changed.keep_choices_of(&started);
-        assert_eq!(changed.mcp["s"].server.tools_max, 3);
+        assert_eq!(changed.mcp["s"].server.limits.tools_max, 3);
     }
 }

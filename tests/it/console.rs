@@ -24,6 +24,23 @@ fn the_console_works_in_a_browser() {
         .env("GREENROOM_BROWSER", path_of(browser))
         .output()
         .unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(run.status.success(), "{}\n{}", text(&run.stdout), text(&run.stderr));
+    let (shown, faults) =
+        (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    assert!(run.status.success(), "{}\n{faults}", failed_tests(&shown));
+}
+
+/// Returns the part of the report (TAP) about tests that failed, or the whole of one without any.
+fn failed_tests(report: &str) -> String {
+    let blocks = report.split("# Subtest: ");
+    let failed: Vec<_> =
+        blocks.filter(|block| block.lines().any(|line| line.starts_with("not ok "))).collect();
+    if failed.is_empty() { report.to_owned() } else { failed.join("\n") }
+}
+
+#[test]
+fn the_report_of_a_failure_is_about_the_failed_tests() {
+    let passed = "# Subtest: a\nok 1 - a\n";
+    let failed = "b\nnot ok 2 - b\n  error: 'timed out'\n";
+    assert_eq!(failed_tests(&format!("{passed}# Subtest: {failed}{passed}")), failed);
+    assert_eq!(failed_tests(passed), passed);
 }

@@ -169,7 +169,7 @@ fn defined_of(link: &Arc<Link>, known: &mut Defined) -> Vec<Arc<ToolDefinition>>
 
 /// `is_guarded`: its calls need approval whatever its name.
 fn definition(link: &Arc<Link>, tool: &RemoteTool, is_guarded: bool) -> Arc<ToolDefinition> {
-    let McpServer { name: server, approval, timeout, task_timeout, .. } = &*link.server;
+    let McpServer { name: server, approval, limits, .. } = &*link.server;
     let RemoteTool { name, description, parameters, arguments, is_repeatable, .. } = tool;
     let spec = ToolSpec {
         name: format!("{server}.{name}"),
@@ -181,8 +181,8 @@ fn definition(link: &Arc<Link>, tool: &RemoteTool, is_guarded: bool) -> Arc<Tool
         spec,
         arguments: Arc::clone(arguments),
         body: ToolBody::Function(function(link, name)),
-        timeout: *timeout,
-        task_timeout: Some(*task_timeout),
+        timeout: limits.timeout,
+        task_timeout: Some(limits.task_timeout),
         permits: Some(Arc::clone(&link.permits)),
         approval: approval.map(|(_, approval)| Arc::clone(approval)),
         on_crash: if *is_repeatable { OnCrash::Repeat } else { OnCrash::Tell },

@@ -32,24 +32,56 @@ pub struct McpServer {
     pub on_input: Option<OnInput>,
     /// Treatment of tools whose definition changes.
     pub on_change: OnChange,
+    pub limits: McpLimits,
+    pub restart: Restart,
+}
+
+/// Limits of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpLimits {
     /// Maximum number of tools whose definitions are remembered.
     pub tools_seen_max: usize,
     /// Time limit of one call; `None`: that of all tools.
     pub timeout: Option<Duration>,
-    /// Time limit of a call that has become a task of the server.
-    pub task_timeout: Duration,
     /// Maximum number of calls at once; further ones wait.
     pub concurrency: usize,
+    /// Time limit of a call that has become a task of the server: tasks may wait for people.
+    pub task_timeout: Duration,
     /// Time limit from the begin of a connection to the list of tools.
     pub connect_timeout: Duration,
-    /// Pause before the first attempt after a failed one.
-    pub delay: Duration,
-    /// Longest pause; each is twice the one before.
-    pub max_delay: Duration,
     /// Largest message of the server, in bytes.
     pub message_bytes_max: usize,
     /// Maximum number of its tools; further ones are left out.
     pub tools_max: usize,
+}
+
+impl Default for McpLimits {
+    fn default() -> Self {
+        Self {
+            tools_seen_max: 2000,
+            timeout: None,
+            concurrency: 100,
+            task_timeout: Duration::from_secs(7 * 24 * 60 * 60),
+            connect_timeout: Duration::from_secs(30),
+            message_bytes_max: 4 << 20,
+            tools_max: 500,
+        }
+    }
+}
+
+/// Pauses between attempts to connect to a server, or to start its program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restart {
+    /// Pause after the first failed attempt.
+    pub delay: Duration,
+    /// Longest pause; each is twice the one before.
+    pub max_delay: Duration,
+}
+
+impl Default for Restart {
+    fn default() -> Self {
+        Self { delay: Duration::from_secs(1), max_delay: Duration::from_secs(60) }
+    }
 }
 
 impl McpServer {
@@ -62,9 +94,6 @@ impl McpServer {
 
 /// Reason of a tool that is left out because `tools` of its server does not select it.
 pub const LEFT_OUT_BY_CHOICE: &str = "`tools` leaves it out";
-
-/// Default of [`McpServer::task_timeout`]: a task may wait for people.
-pub const TASK_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// The begin of a conversation with a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -212,15 +241,18 @@ pub(super) mod tests {
             retry: None,
             on_input: Some(OnInput::default()),
             on_change: OnChange::default(),
-            tools_seen_max: 200,
-            timeout: None,
-            task_timeout: TASK_TIMEOUT,
-            concurrency: 10,
-            connect_timeout: Duration::from_secs(20),
-            delay: Duration::from_millis(10),
-            max_delay: Duration::from_secs(1),
-            message_bytes_max: 1 << 20,
-            tools_max: 100,
+            limits: McpLimits {
+                tools_seen_max: 200,
+                concurrency: 10,
+                connect_timeout: Duration::from_secs(20),
+                message_bytes_max: 1 << 20,
+                tools_max: 100,
+                ..McpLimits::default()
+            },
+            restart: Restart {
+                delay: Duration::from_millis(10),
+                max_delay: Duration::from_secs(1),
+            },
         }
     }
 }

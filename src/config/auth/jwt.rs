@@ -93,11 +93,11 @@ impl JwtConfig {
         &self,
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<JwtProvider, ConfigProblem> {
-        let of_keys = |problem: &str| match self.keys.variable() {
-            Some(name) => format!("the environment variable {name}{problem}"),
-            None => problem.trim_start_matches(": ").to_owned(),
+        let of_keys = |problem: String| match self.keys.variable() {
+            Some(name) => format!("the environment variable {name}: {problem}"),
+            None => problem,
         };
-        let keys = self.keys.keys(environment).map_err(|state| of_keys(&format!(" {state}")));
+        let keys = self.keys.keys(environment);
         let compiled = |(key, projection): &(String, Projection)| {
             let compiled = CompiledProjection::compile(projection);
             Ok((key.clone(), compiled.map_err(|error| format!("user.{key}: {error}"))?))
@@ -114,7 +114,7 @@ impl JwtConfig {
             user: user.transpose().map_err(refused)?,
             sources: self.sources.clone(),
         };
-        JwtProvider::new(settings).map_err(|problem| refused(of_keys(&format!(": {problem}"))))
+        JwtProvider::new(settings).map_err(|problem| refused(of_keys(problem)))
     }
 }
 
@@ -133,10 +133,7 @@ impl JwtConfig {
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<(Vec<u8>, Algorithm), ConfigProblem> {
         let algorithm = self.algorithms.first().copied().unwrap_or(Algorithm::HS256);
-        let keys = self.keys.keys(environment).map_err(|state| {
-            let name = self.keys.variable().unwrap_or_default();
-            self.spot.error(format!("the environment variable {name} {state}"))
-        });
+        let keys = self.keys.keys(environment).map_err(|problem| self.spot.error(problem));
         match keys? {
             JwtKeys::Secret(secret) => Ok((secret, algorithm)),
             JwtKeys::Pem(_) | JwtKeys::Jwks(_) => Err(self.spot.error(

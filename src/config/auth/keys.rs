@@ -8,7 +8,7 @@ use url::Url;
 
 use crate::auth::JwtKeys;
 use crate::config::entry::{Entry, only_one_of};
-use crate::config::secret::secret_name;
+use crate::config::secret::{read_variable, secret_name, value_of};
 use crate::config::section::Section;
 use crate::loopback::is_loopback;
 
@@ -71,12 +71,8 @@ impl KeySource {
     pub(super) fn keys(
         &self,
         environment: impl Fn(&str) -> Option<String>,
-    ) -> Result<JwtKeys, &'static str> {
-        let held = |name: &str| match environment(name) {
-            Some(value) if !value.trim().is_empty() => Ok(value.into_bytes()),
-            Some(_) => Err("is empty"),
-            None => Err("is not set"),
-        };
+    ) -> Result<JwtKeys, String> {
+        let held = |name: &str| value_of(name, &environment).map(String::into_bytes);
         Ok(match self {
             Self::Secret(name) => JwtKeys::Secret(held(name)?),
             Self::PemVariable(name) => JwtKeys::Pem(held(name)?),
@@ -88,15 +84,7 @@ impl KeySource {
 
 /// Reads the name of a secret. Errors do not repeat the text, which may be the secret itself.
 fn secret(entry: &Entry<'_>) -> Option<KeySource> {
-    let written = match entry.value {
-        DeValue::String(text) => secret_name(text),
-        _ => None,
-    };
-    if written.is_none() {
-        let example = format!("\"secret:{DEFAULT_VARIABLE}\"");
-        entry.place.refuse(format!("must name an environment variable, e.g. {example}"));
-    }
-    written.map(|name| KeySource::Secret(name.to_owned()))
+    read_variable(entry, DEFAULT_VARIABLE).map(KeySource::Secret)
 }
 
 fn public_key(entry: &Entry<'_>) -> Option<KeySource> {

@@ -1,13 +1,10 @@
 //! `oauth` of an MCP server: credentials of this process, for tokens of the server.
 
-use std::sync::Arc;
-
-use toml::de::DeValue;
 use url::Url;
 
 use super::super::entry::Entry;
 use super::super::problem::{ConfigProblem, Spot};
-use super::super::secret::secret_name;
+use super::super::secret::{problem_of, read_variable};
 use super::super::section::Section;
 use crate::adapters::mcp::settings::{OAuth, SecretIn, is_scope};
 use crate::loopback::is_loopback;
@@ -21,7 +18,8 @@ const SCOPE_BYTES_MAX: usize = 2048;
 pub(super) fn read(entry: &Entry<'_>, server: &Section<'_>, url: Option<&Url>) -> Option<OAuth> {
     let section = entry.section()?;
     let client_id = section.required("client_id").and_then(|entry| client_id(&entry));
-    let client_secret = section.required("client_secret").and_then(|entry| secret(&entry));
+    let client_secret =
+        section.required("client_secret").and_then(|entry| read_variable(&entry, "CLIENT_SECRET"));
     let scope = section.get("scope").map(|entry| scope(&entry));
     let token_url = section.get("token_url").map(|entry| token_url(&entry));
     let ways = [("basic", SecretIn::Header), ("post", SecretIn::Body)];
@@ -39,7 +37,7 @@ pub(super) fn read(entry: &Entry<'_>, server: &Section<'_>, url: Option<&Url>) -
     }
     Some(OAuth {
         client_id: client_id?,
-        client_secret: client_secret?,
+        client_secret: client_secret?.into(),
         scope: given(scope)?,
         token_url: given(token_url)?,
         secret_in: given(secret_in)?,
@@ -59,18 +57,6 @@ fn client_id(entry: &Entry<'_>) -> Option<String> {
     let id = entry.filled_text()?;
     let fits = id.len() <= ID_BYTES_MAX && id.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     if fits { Some(id) } else { entry.refuse("must be 1 to 1024 characters of ASCII") }
-}
-
-/// Reads the name of the variable. Errors do not repeat the text, which may be the secret.
-fn secret(entry: &Entry<'_>) -> Option<Arc<str>> {
-    let written = match entry.value {
-        DeValue::String(text) => secret_name(text),
-        _ => None,
-    };
-    let Some(name) = written else {
-        return entry.refuse("must name an environment variable, e.g. \"secret:CLIENT_SECRET\"");
-    };
-    Some(name.into())
 }
 
 fn scope(entry: &Entry<'_>) -> Option<String> {
@@ -98,14 +84,9 @@ pub(super) fn secret_problem(
     spot: &Spot,
     environment: &impl Fn(&str) -> Option<String>,
 ) -> Option<ConfigProblem> {
-    let name = &oauth.client_secret;
-    let problem = match environment(name) {
-        None => "is not set",
-        Some(value) if value.is_empty() => "is empty",
-        Some(value) if value.chars().any(char::is_control) => {
-            "contains a line break or another control character"
-        }
-        Some(_) => return None,
-    };
-    Some(spot.error(format!("the environment variable {name} {problem}")))
+    let problem = problem_of(&oauth.client_secret, environment, |value| {
+        let has_control = value.chars().any(char::is_control);
+        has_control.then_some("contains a line break or another control character")
+    });
+    problem.map(|problem| spot.error(problem))
 }

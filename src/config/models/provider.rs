@@ -9,7 +9,7 @@ use crate::adapters::models::{ApiKey, Objects, Omitted, Provider, ProviderConfig
 use crate::config::entry::Entry;
 use crate::config::names::{NameKind, Reference};
 use crate::config::problem::{ConfigProblem, Spot};
-use crate::config::secret::secret_name;
+use crate::config::secret::{problem_of, read_variable};
 use crate::config::section::Section;
 use crate::loopback::is_loopback;
 
@@ -90,12 +90,9 @@ impl RemoteConfig {
         if self.key(&environment).is_some() || self.needs_no_key() {
             return None;
         }
-        let state = match environment(variable) {
-            Some(value) if !value.trim().is_empty() => "contains characters that no key may have",
-            Some(_) => "is empty",
-            None => "is not set",
-        };
-        Some(self.key_spot.error(format!("the environment variable {variable} {state}")))
+        let problem =
+            problem_of(variable, environment, |_| Some("contains characters that no key may have"));
+        problem.map(|problem| self.key_spot.error(problem))
     }
 
     /// Returns true for servers on this machine, which seldom need a key.
@@ -120,15 +117,7 @@ fn base_url(entry: &Entry<'_>) -> Option<Url> {
 
 /// Reads the name of a key. Errors do not repeat the text, which may be the key itself.
 fn variable(entry: &Entry<'_>, provider: &Provider) -> Option<String> {
-    let written = match entry.value {
-        toml::de::DeValue::String(text) => secret_name(text).map(str::to_owned),
-        _ => None,
-    };
-    if written.is_none() {
-        let example = provider.key_variable.unwrap_or("MY_KEY");
-        entry.place.refuse(format!("must name an environment variable, e.g. \"secret:{example}\""));
-    }
-    written
+    read_variable(entry, provider.key_variable.unwrap_or("MY_KEY"))
 }
 
 fn read_retry(section: Section<'_>) -> RetryPolicy {

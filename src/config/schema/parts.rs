@@ -3,7 +3,8 @@
 use greenroom_actors::domain::definition::{HttpMethod, StepType};
 use serde_json::{Map, Value, json};
 
-use super::kinds;
+use super::{kinds, rows};
+use crate::adapters::mcp::settings::{McpLimits, OnInput, Restart};
 #[cfg(feature = "providers")]
 use crate::adapters::models::{Objects, PROVIDERS};
 #[cfg(feature = "jwt")]
@@ -60,7 +61,14 @@ impl Parts {
             let (min, max) = bounds.into_inner();
             (name.to_owned(), json!({ "type": "integer", "minimum": min, "maximum": max }))
         }));
-        Self { values, groups: parsed(include_str!("groups.json")) }
+        let mut parts = Self { values, groups: parsed(include_str!("groups.json")) };
+        let tables = [
+            ("mcp_limits", rows::group::<McpLimits>(&parts)),
+            ("mcp_restart", rows::group::<Restart>(&parts)),
+            ("mcp_questions", rows::group::<OnInput>(&parts)),
+        ];
+        parts.groups.extend(tables.map(|(name, keys)| (name.to_owned(), keys)));
+        parts
     }
 
     /// Returns a value by its name.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::parts::Parts;
-use crate::config::keys::{Takes, rows};
+use crate::config::keys::{Keys, Takes, rows, rows_with_defaults};
 use crate::config::shipped::default_of;
 
 /// Descriptions of the sections.
@@ -43,6 +43,18 @@ pub(super) fn sections(parts: &Parts) -> Map<String, Value> {
         section["properties"][row.name] = key;
     }
     sections
+}
+
+/// Returns the keys of a table within a section that a file describes.
+pub(super) fn group<T: Keys>(parts: &Parts) -> Value {
+    let keys = rows_with_defaults::<T>().map(|(row, default)| {
+        let mut key = key(parts, row.takes, &row.about());
+        if let Some(default) = default {
+            key["default"] = default;
+        }
+        (row.name.to_owned(), key)
+    });
+    Value::Object(keys.collect())
 }
 
 fn section(name: &str) -> Value {

@@ -1,12 +1,10 @@
 //! The password of a database: always from the environment.
 
-use toml::de::DeValue;
-
 use super::StoreConfig;
 use crate::config::entry::Entry;
 use crate::config::keys::{Takes, Value};
 use crate::config::problem::{ConfigProblem, Spot};
-use crate::config::secret::secret_name;
+use crate::config::secret::{read_variable, value_of};
 
 /// Variable that is read if `password` is not set, as by other programs of PostgreSQL.
 const DEFAULT_VARIABLE: &str = "PGPASSWORD";
@@ -26,29 +24,15 @@ impl PasswordSource {
 
     /// Returns the problem of the variable, if it has no password.
     pub(crate) fn problem(&self, environment: impl Fn(&str) -> Option<String>) -> Option<String> {
-        let Self { variable, .. } = self;
-        match environment(variable) {
-            None => Some(format!("the environment variable {variable} is not set")),
-            Some(value) if value.is_empty() => {
-                Some(format!("the environment variable {variable} is empty"))
-            }
-            Some(_) => None,
-        }
+        value_of(&self.variable, environment).err()
     }
 }
 
 impl Value for PasswordSource {
     /// Reads the name of the variable. Errors do not repeat the text, which may be the password.
     fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
-        let written = match entry.value {
-            DeValue::String(text) => secret_name(text),
-            _ => None,
-        };
-        let Some(name) = written else {
-            let example = format!("\"secret:{DEFAULT_VARIABLE}\"");
-            return entry.refuse(format!("must name an environment variable, e.g. {example}"));
-        };
-        Some(Self { variable: name.to_owned(), spot: entry.place.spot() })
+        let variable = read_variable(entry, DEFAULT_VARIABLE)?;
+        Some(Self { variable, spot: entry.place.spot() })
     }
 }
 

@@ -9,6 +9,7 @@ use http::header::{
 use crate::config::calls::NOT_FOR_HEADERS;
 use crate::config::entry::Entry;
 use crate::config::problem::{ConfigProblem, Spot};
+use crate::config::secret::value_of;
 
 /// Headers that the client sets itself.
 const OWN_HEADERS: [HeaderName; 6] =
@@ -45,10 +46,9 @@ impl ConfiguredHeader {
     ) -> Result<HeaderValue, ConfigProblem> {
         let mut text = String::new();
         for (before, name) in &self.pieces {
-            let value = variables(name).filter(|value| !value.trim().is_empty());
-            let missing = || self.spot.error(format!("the environment variable {name} is not set"));
+            let value = value_of(name, &variables).map_err(|problem| self.spot.error(problem))?;
             text.push_str(before);
-            text.push_str(value.ok_or_else(missing)?.trim());
+            text.push_str(value.trim());
         }
         text.push_str(&self.rest);
         secret_value(&text).ok_or_else(|| self.spot.error(NOT_FOR_HEADERS))

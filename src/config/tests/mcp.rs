@@ -35,12 +35,12 @@ fn all_keys_of_a_server_are_read() {
     assert!(approved.selects("get_ab") && !approved.selects("get_b"));
     assert!(server.retry.as_ref().unwrap().selects("get_b"));
     let seconds = Duration::from_secs;
-    assert_eq!(server.timeout, Some(seconds(3)));
-    assert_eq!((server.delay, server.max_delay), (seconds(2), seconds(5)));
-    assert_eq!(server.task_timeout, seconds(2 * 86_400));
-    assert_eq!((server.connect_timeout, server.concurrency), (seconds(4), 2));
-    assert_eq!((server.message_bytes_max, server.tools_max), (1024, 1));
-    assert_eq!((server.on_change, server.tools_seen_max), (OnChange::Drop, 3));
+    assert_eq!(server.limits.timeout, Some(seconds(3)));
+    assert_eq!((server.restart.delay, server.restart.max_delay), (seconds(2), seconds(5)));
+    assert_eq!(server.limits.task_timeout, seconds(2 * 86_400));
+    assert_eq!((server.limits.connect_timeout, server.limits.concurrency), (seconds(4), 2));
+    assert_eq!((server.limits.message_bytes_max, server.limits.tools_max), (1024, 1));
+    assert_eq!((server.on_change, server.limits.tools_seen_max), (OnChange::Drop, 3));
     assert_eq!(server.protocol, Protocol::Handshake);
     let on_input = server.on_input.as_ref().unwrap();
     let to: Vec<_> = on_input.to.iter().map(ToString::to_string).collect();
@@ -62,7 +62,7 @@ fn changes_of_tools_are_asked_about_unless_they_are_used_or_left_out() {
     ] {
         let config = Config::parse(&format!("{URL}{line}"), "c.toml").unwrap();
         let server = &config.mcp["s"].server;
-        assert_eq!((server.on_change, server.tools_seen_max), (expected, 2000), "{line}");
+        assert_eq!((server.on_change, server.limits.tools_seen_max), (expected, 2000), "{line}");
     }
 }
 

@@ -7,6 +7,8 @@ use greenroom_actors::RetentionRules;
 use toml::de::{DeTable, DeValue};
 
 use super::problems_of;
+use crate::adapters::mcp::settings::{McpLimits, OnInput, Restart};
+use crate::config::keys::{Keys, rows_with_defaults};
 use crate::config::reader::read;
 use crate::config::shipped::SHIPPED;
 use crate::config::source::{Findings, Source};
@@ -95,6 +97,30 @@ fn the_shipped_file_shows_the_defaults() {
     assert_eq!(config.system, SystemConfig::default());
     assert_eq!(config.updates, UpdatesConfig::default());
     assert_eq!(config.telemetry, TelemetryConfig::default());
+}
+
+/// Compares the keys of a table with their defaults, where they have one.
+fn assert_defaults<T: Keys>(shown: &toml::Table) {
+    for (row, default) in rows_with_defaults::<T>() {
+        let shown = serde_json::to_value(&shown[row.name]).unwrap();
+        let time = |value: &serde_json::Value| humantime::parse_duration(value.as_str()?).ok();
+        if let Some(default) = default {
+            let name = row.name;
+            assert!(
+                shown == default || time(&shown).is_some_and(|it| Some(it) == time(&default)),
+                "{name}: {shown}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_commented_keys_of_mcp_servers_show_the_defaults() {
+    let all: toml::Table = everything().parse().unwrap();
+    let table = |name: &str| all["mcp"][name].as_table().unwrap();
+    assert_defaults::<McpLimits>(table("github"));
+    assert_defaults::<OnInput>(table("github")["on_input"].as_table().unwrap());
+    assert_defaults::<Restart>(table("files")["restart"].as_table().unwrap());
 }
 
 #[test]

@@ -9,6 +9,7 @@ use super::parts::Parts;
 use crate::adapters::tools::secrets::SecretLookup;
 use crate::config::calls::header_secret_problem;
 use crate::config::entry::Entry;
+use crate::config::secret::variable_problem;
 use crate::config::section::Section;
 
 /// Reads the keys of this kind.
@@ -46,13 +47,14 @@ fn header(
     };
     let (name, value) = parts.header(name, &written)?;
     for variable in value.secrets() {
-        match SecretLookup::of_process().secret(variable) {
-            Err(problem) => entry.place.refuse(problem),
+        let problem = match SecretLookup::of_process().secret(variable) {
             Ok(value) => {
-                if let Some(problem) = header_secret_problem(&value) {
-                    entry.place.refuse(format!("the environment variable {variable} {problem}"));
-                }
+                header_secret_problem(&value).map(|problem| variable_problem(variable, problem))
             }
+            Err(problem) => Some(problem),
+        };
+        if let Some(problem) = problem {
+            entry.place.refuse(problem);
         }
     }
     Some((name, value))

@@ -167,15 +167,15 @@ pub(crate) fn open(
             let client = client.map_err(|_| "this server cannot make HTTP calls".to_owned())?;
             let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                 .custom_headers(headers(&resolved.texts)?)
-                .max_concurrent_requests(server.concurrency.saturating_add(REQUESTS_BESIDE))
-                .max_sse_event_size(server.message_bytes_max)
-                .max_json_response_size(server.message_bytes_max);
+                .max_concurrent_requests(server.limits.concurrency.saturating_add(REQUESTS_BESIDE))
+                .max_sse_event_size(server.limits.message_bytes_max)
+                .max_json_response_size(server.limits.message_bytes_max);
             let tokens = oauth.map(|(oauth, secret)| {
-                let connect_timeout = server.connect_timeout;
+                let connect_timeout = server.limits.connect_timeout;
                 let (name, hosts) = (&server.name, &environment.outgoing_hosts);
                 Tokens::new(Of { name, url, oauth, secret, hosts, connect_timeout }, sent.clone())
             });
-            let max = server.message_bytes_max;
+            let max = server.limits.message_bytes_max;
             let client = WatchedClient::of(client, findings.clone(), session.clone(), max);
             let client = client.with_tokens(tokens.transpose()?);
             (Transport::Http(StreamableHttpClientTransport::with_client(client, config)), None)
@@ -189,7 +189,7 @@ pub(crate) fn open(
                 secrets: Arc::clone(&secrets),
             };
             let (program, stdin, stdout) = start.start()?;
-            let lines = Lines::of(stdout, server.message_bytes_max, findings.clone());
+            let lines = Lines::of(stdout, server.limits.message_bytes_max, findings.clone());
             (Transport::Program(stdin, lines), Some(program))
         }
     };

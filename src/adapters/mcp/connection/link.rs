@@ -21,7 +21,7 @@ use crate::adapters::mcp::connection::progress::Listeners;
 use crate::adapters::mcp::counts::Counts;
 use crate::adapters::mcp::reasons::{is_of_older, why_not_begun};
 use crate::adapters::mcp::secrets::Sent;
-use crate::adapters::mcp::settings::{McpServer, Protocol};
+use crate::adapters::mcp::settings::{McpServer, Protocol, Restart};
 use crate::adapters::mcp::tools::admission::Listed;
 use crate::adapters::mcp::tools::records::Records;
 use crate::adapters::tools::secrets::Known;
@@ -101,7 +101,9 @@ impl Link {
         changes: watch::Sender<u64>,
     ) -> Self {
         Self {
-            permits: Arc::new(Semaphore::new(server.concurrency.min(Semaphore::MAX_PERMITS))),
+            permits: Arc::new(Semaphore::new(
+                server.limits.concurrency.min(Semaphore::MAX_PERMITS),
+            )),
             server: Arc::new(server),
             environment,
             asking: Arc::default(),
@@ -175,7 +177,7 @@ impl Link {
 
     /// Keeps the server connected until the process stops.
     pub(crate) async fn run(self: Arc<Self>, stop: CancellationToken) {
-        let McpServer { delay, max_delay, protocol: first, .. } = *self.server;
+        let McpServer { restart: Restart { delay, max_delay }, protocol: first, .. } = *self.server;
         let (mut pause, mut protocol) = (delay, first);
         loop {
             let begun = Instant::now();
@@ -244,9 +246,9 @@ impl Link {
             asking: Arc::clone(&self.asking),
             progress: Arc::clone(&self.progress),
         };
-        let limit = self.server.connect_timeout;
+        let limit = self.server.limits.connect_timeout;
         let deadline = Instant::now() + limit;
-        let bytes_max = self.server.message_bytes_max;
+        let bytes_max = self.server.limits.message_bytes_max;
         let begin = transport.begin(client, protocol, bytes_max, findings.clone());
         let begun = tokio::select! {
             begun = timeout_at(deadline, begin) => begun,
@@ -327,7 +329,7 @@ impl Link {
 
     /// Returns the number of calls that are being made.
     pub(crate) fn running(&self) -> u64 {
-        let most = self.server.concurrency.min(Semaphore::MAX_PERMITS);
+        let most = self.server.limits.concurrency.min(Semaphore::MAX_PERMITS);
         most.saturating_sub(self.permits.available_permits()) as u64
     }
 }

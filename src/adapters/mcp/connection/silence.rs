@@ -22,7 +22,7 @@ impl Link {
         if let McpTransport::Http { .. } = self.server.transport {
             std::future::pending::<()>().await;
         }
-        let limit = self.server.timeout.unwrap_or(SILENCE_MIN).max(SILENCE_MIN);
+        let limit = self.server.limits.timeout.unwrap_or(SILENCE_MIN).max(SILENCE_MIN);
         let ping = || async {
             let ping = ClientRequest::PingRequest(PingRequest::default());
             // an answer of any kind counts

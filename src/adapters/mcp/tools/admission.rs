@@ -133,7 +133,7 @@ impl Admission {
         });
         let refused = refused.or_else(|| left_out_by_choice(server, &name));
         let refused = refused.or_else(|| {
-            let max = server.tools_max;
+            let max = server.limits.tools_max;
             let is_full = listed.tools.len() >= max;
             is_full.then(|| format!("the server has over {max} tools (tools_max)"))
         });
@@ -255,7 +255,7 @@ pub(crate) mod tests {
     use rmcp::model::ToolAnnotations;
 
     use super::*;
-    use crate::adapters::mcp::settings::{McpServer, tests::server};
+    use crate::adapters::mcp::settings::{McpLimits, McpServer, tests::server};
     use crate::globs::Globs;
 
     fn tool(name: &str, schema: &Value) -> Tool {
@@ -276,7 +276,11 @@ pub(crate) mod tests {
 
     #[test]
     fn tools_that_cannot_be_used_are_left_out_with_the_reason() {
-        let server = McpServer { tools: globs(&["*", "!secret"]), tools_max: 3, ..server("s") };
+        let server = McpServer {
+            tools: globs(&["*", "!secret"]),
+            limits: McpLimits { tools_max: 3, ..McpLimits::default() },
+            ..server("s")
+        };
         let long = "x".repeat(63);
         let deep = (0..70).fold(json!({}), |inner, _| json!({ "not": inner }));
         let many: Vec<String> = (0..9000).map(|number| format!("property {number}")).collect();
@@ -366,7 +370,10 @@ pub(crate) mod tests {
             tool
         };
         let own = DESCRIPTION_BYTES_MAX - "{\"type\":\"object\"}".len();
-        let server = McpServer { tools_max: 1000, ..server("s") };
+        let server = McpServer {
+            limits: McpLimits { tools_max: 1000, ..McpLimits::default() },
+            ..server("s")
+        };
         let fitting = LIST_BYTES_MAX / DESCRIPTION_BYTES_MAX;
         let mut tools: Vec<_> = (0..fitting).map(|name| described(name, own)).collect();
         tools.extend([described(fitting, 0), described(fitting + 1, 1)]);

@@ -159,7 +159,7 @@ pub(crate) fn judged(
             Some(known) => judged.compare(server, tool.clone(), used, (known, now)),
             None if server.on_change == OnChange::Use => judged.listed.tools.push(tool.clone()),
             None => {
-                let max = server.tools_seen_max;
+                let max = server.limits.tools_seen_max;
                 let why = format!(
                     "changes of it could not be noticed: {max} tools of the server were seen \
                      (tools_seen_max)"

@@ -58,7 +58,7 @@ impl Link {
                 () = stale(fresh) => {}
                 () = &mut listening => {}
             }
-            match timeout(self.server.connect_timeout, self.list(peer)).await {
+            match timeout(self.server.limits.connect_timeout, self.list(peer)).await {
                 Ok(Ok(listed)) => {
                     let has_changed;
                     (has_changed, fresh) = self.take(listed).await.unwrap_or_else(|why| {

@@ -58,7 +58,7 @@ impl Link {
         let new: Vec<_> =
             list.tools.iter().filter(is_new).map(|tool| first_look(server, tool, now)).collect();
         if !new.is_empty() {
-            self.records.see(&new, server.tools_seen_max).await?;
+            self.records.see(&new, server.limits.tools_seen_max).await?;
             // those of another process may have been first
             known = self.records.known(&server.name, &names).await?;
         }
