@@ -220,7 +220,7 @@ fn recipes_print_what_their_commands_print() {
 
 #[test]
 fn pages_about_other_tools_print_what_their_commands_print() {
-    for page in ["restate", "temporal", "voltagent"] {
+    for page in ["langgraph", "mastra", "restate", "temporal", "voltagent"] {
         prints_what_it_shows(&format!("docs/migrate/{page}.md"), 3);
     }
 }
