@@ -1,6 +1,6 @@
 //! The server as a library: a configuration file, and Rust code beside it.
 
-mod error;
+pub(crate) mod error;
 mod functions;
 mod mcp;
 mod parts;
@@ -29,8 +29,6 @@ use crate::config::workflows::warnings;
 use crate::config::{Config, ConfigProblem, Environment, Spot};
 use crate::server::Server;
 use crate::telemetry::logs::drain_screen;
-#[cfg(feature = "testing")]
-use crate::testing::Setup;
 use crate::typed::{Binding, State};
 use crate::web::custom::Routes;
 
@@ -333,29 +331,25 @@ impl Greenroom {
         Ok(Box::pin(Application::build(config, registered)).await?)
     }
 
-    /// Prepares a test of what is registered and configured, in virtual time and without HTTP; see
-    /// [`testing`](crate::testing). Secrets, addresses, stores and clocks are not used.
-    #[cfg(feature = "testing")]
-    pub fn test(self) -> Setup {
-        let Self { config, registry, providers, routes, parts, state, bindings, .. } = self;
-        let mut problems = self.problems;
-        problems.extend(bindings.into_iter().filter_map(|binding| binding.bind(&state).err()));
-        Setup::new(config, Registered { registry, providers, routes, parts }, problems)
-    }
-
     /// Returns the tests of the configuration.
     #[cfg(feature = "testing")]
     pub(crate) fn configured_tests(&self) -> &[WorkflowTest] {
         &self.config.tests
     }
 
-    pub(crate) fn checked(self) -> Result<(Config, Registered), Problems> {
-        let Self { mut config, registry, providers, routes, parts, state, bindings, .. } = self;
+    /// Returns the configuration, what is registered, and what is wrong with either so far.
+    pub(crate) fn assembled(self) -> (Config, Registered, Vec<String>) {
+        let Self { config, registry, providers, routes, parts, state, bindings, .. } = self;
         let mut problems = self.problems;
         problems.extend(bindings.into_iter().filter_map(|binding| binding.bind(&state).err()));
-        let registered = Registered { registry, providers, routes, parts };
+        (config, Registered { registry, providers, routes, parts }, problems)
+    }
+
+    pub(crate) fn checked(mut self) -> Result<(Config, Registered), Problems> {
+        let refused_tools = std::mem::take(&mut self.refused_tools);
+        let (mut config, registered, mut problems) = self.assembled();
         let mut names = checks::names(&registered);
-        names.tools.extend(self.refused_tools);
+        names.tools.extend(refused_tools);
         problems.extend(config.check_names(&names).iter().map(ToString::to_string));
         problems.extend(checks::problems(&config, &registered, &names));
         config.warnings.extend(checks::warnings(&config, &registered));

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::app::{Registered, StopsOn, run};
 use crate::config::Config;
-use crate::greenroom::ServeError;
+use crate::greenroom::error::ServeError;
 use crate::handle::Handle;
 
 /// A running server, made by [`Greenroom::start`](crate::Greenroom::start). Dropping it asks the

@@ -4,6 +4,8 @@
 
 #[path = "tidy/book.rs"]
 mod book;
+#[path = "tidy/circles.rs"]
+mod circles;
 #[path = "tidy/documents.rs"]
 mod documents;
 #[path = "tidy/language.rs"]
@@ -12,6 +14,8 @@ mod language;
 mod matches;
 #[path = "tidy/packages.rs"]
 mod packages;
+#[path = "tidy/paths.rs"]
+mod paths;
 
 use std::fs;
 use std::path::Path;

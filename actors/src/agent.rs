@@ -9,5 +9,4 @@ pub mod tool;
 
 pub use ask::{Approval, CallApproval, InvalidApproval, OnCrash, OnTimeout, Remember, ToolAsk};
 pub use definition::{AgentDefinition, AgentHooks, Budget, Choice, ChoiceFunction, Hooks, RunInfo};
-pub use event::FailureKind;
-pub use outcome::{GenerateError, Generation, PendingAsk};
+pub use outcome::{FailureKind, GenerateError, Generation, PendingAsk};

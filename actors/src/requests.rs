@@ -1,7 +1,7 @@
 //! Requests to the [`Runtime`](crate::Runtime), and its answers.
 
 mod inbox;
-mod unavailable;
+pub(crate) mod unavailable;
 
 use std::sync::{Arc, OnceLock};
 

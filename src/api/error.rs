@@ -1,7 +1,7 @@
 //! Refusals of the service: the only place that chooses their status, text and code.
 
 mod ask;
-mod code;
+pub(crate) mod code;
 mod from;
 mod generation;
 mod place;

@@ -4,6 +4,7 @@
 //! Algorithm and key come from the settings, never from the token. Reasons of refusals are a fixed
 //! set of texts.
 
+pub(in crate::auth) mod algorithms;
 mod claims;
 #[cfg(feature = "cli")]
 mod issue;
@@ -25,7 +26,6 @@ use serde_json::{Map, Value};
 pub use self::claims::LEEWAY_MAX;
 #[cfg(feature = "cli")]
 pub(crate) use self::issue::{Unverified, sign};
-pub(in crate::auth) use self::keys::algorithms_of;
 pub use self::token::TOKEN_BYTES_MAX;
 
 use self::claims::Rules;

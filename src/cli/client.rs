@@ -8,6 +8,7 @@ mod complete;
 mod events;
 mod executions;
 mod exit;
+mod find;
 mod follow;
 mod graph;
 mod inbox;

@@ -20,7 +20,7 @@ use super::play::{Play, Played};
 use super::setup::{Mocks, Model, read_time};
 use super::world::World;
 use crate::Greenroom;
-use crate::greenroom::Problems;
+use crate::greenroom::error::Problems;
 
 /// Id of the execution of every case, so that idempotency keys are the same in every run.
 pub(super) const EXECUTION: &str = "test";

@@ -13,7 +13,7 @@ use crate::adapters::mock::MockModel;
 use crate::config::workflow_tests::{
     MockedCall, MockedFailure, TestAnswer, TestAnswerer, TestExpectation, TestMocks, WorkflowTest,
 };
-use crate::greenroom::Problems;
+use crate::greenroom::error::Problems;
 
 /// Result of a test of a configuration.
 #[derive(Debug, Clone)]

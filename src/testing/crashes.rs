@@ -11,7 +11,7 @@ use super::mock::MockCall;
 use super::play::Played;
 use super::world::ID;
 use crate::Greenroom;
-use crate::greenroom::Problems;
+use crate::greenroom::error::Problems;
 
 /// Problems of killed runs after which no further one is made: the rest is probably the same.
 const PROBLEMS_MAX: usize = 5;

@@ -23,7 +23,7 @@ use super::expectation::shown_time;
 use super::mock::MockCall;
 use super::planned::{Pending, PlannedAnswer};
 use super::world::{World, is_about, name_of};
-use crate::greenroom::Problems;
+use crate::greenroom::error::Problems;
 
 /// Virtual time after which an execution that still runs is given up.
 const LONGEST: Duration = Duration::from_secs(10 * 366 * 24 * 3600);

@@ -20,10 +20,11 @@ use super::names::meant;
 use super::outside::Outside;
 use super::swap::swap;
 use super::world::World;
+use crate::Greenroom;
 use crate::app::{self, Registered, checks};
 use crate::config::Config;
 use crate::config::workflow_tests::WorkflowTest;
-use crate::greenroom::Problems;
+use crate::greenroom::error::Problems;
 use crate::nearest::nearest;
 
 /// Interval of the runtime's regular work, so that years pass quickly. Timers, reminders and
@@ -81,8 +82,17 @@ impl std::fmt::Debug for Blueprint {
     }
 }
 
+impl Greenroom {
+    /// Prepares a test of what is registered and configured, in virtual time and without HTTP; see
+    /// [`testing`](crate::testing). Secrets, addresses, stores and clocks are not used.
+    pub fn test(self) -> Setup {
+        let (config, registered, problems) = self.assembled();
+        Setup::new(config, registered, problems)
+    }
+}
+
 impl Setup {
-    pub(crate) fn new(config: Config, registered: Registered, problems: Vec<String>) -> Self {
+    fn new(config: Config, registered: Registered, problems: Vec<String>) -> Self {
         let start = Timestamp(EPOCH_MS);
         Self { config, registered, problems, mocks: Mocks::default(), start }
     }

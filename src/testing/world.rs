@@ -17,7 +17,7 @@ use serde::Serialize;
 use super::answer::{AnswerError, Answerer};
 use super::setup::Blueprint;
 use crate::app::runs_in_system;
-use crate::greenroom::Problems;
+use crate::greenroom::error::Problems;
 use crate::handle::{Handle, Host, Run, Start};
 
 /// Begin of the ids of a world, which no program makes by itself.

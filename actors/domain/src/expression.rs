@@ -11,6 +11,7 @@
 //! that grow by their text alone (blocks that capture earlier blocks many times over); definitions
 //! are configuration.
 
+mod bare;
 mod charged;
 mod closure;
 mod depth;
@@ -142,7 +143,7 @@ impl Expression {
             return Ok(Node::view(&Arc::new(value)));
         }
         let value = self.inner.code.eval(scope.root());
-        value.as_ref().err().into_iter().for_each(engine::pay_for_fuel);
+        value.as_ref().err().into_iter().for_each(bare::pay_for_fuel);
         self.paid()?;
         value.map_err(|error| self.explained(scope, ExpressionError::engine(self.source(), &error)))
     }
@@ -232,7 +233,7 @@ impl Template {
             self.inner.environment.get_template(TEMPLATE_NAME).and_then(|template| {
                 template.render_captured_to(scope.root(), &mut page).map(drop)
             });
-        rendered.as_ref().err().into_iter().for_each(engine::pay_for_fuel);
+        rendered.as_ref().err().into_iter().for_each(bare::pay_for_fuel);
         if let Some(excess) = effort::excess() {
             return Err(ExpressionError::too_costly(source, &excess));
         }

@@ -15,9 +15,9 @@ use serde_json::Value;
 use crate::assignment::AskRules;
 use crate::failure::ErrorClass;
 use crate::ids::{ExecutionId, StepPath};
+use crate::outcome::Outcome;
 use crate::principal::Principal;
 use crate::question::Question;
-use crate::state::Outcome;
 use crate::status::Status;
 use crate::time::Timestamp;
 pub use crate::trace::Trace;
@@ -284,6 +284,21 @@ impl HowEnded<'_> {
             Self::Completed { .. } => Status::Completed,
             Self::Failed { .. } => Status::Error,
             Self::Cancelled { .. } => Status::Cancelled,
+        }
+    }
+}
+
+impl From<HowEnded<'_>> for Outcome {
+    fn from(how: HowEnded<'_>) -> Self {
+        match how {
+            HowEnded::Completed { result } => Self::Completed { result: Arc::clone(result) },
+            HowEnded::Failed { error, step_id, path, class } => Self::Failed {
+                error: Arc::clone(error),
+                step_id: step_id.cloned(),
+                path: path.cloned(),
+                class,
+            },
+            HowEnded::Cancelled { reason } => Self::Cancelled { reason: Arc::clone(reason) },
         }
     }
 }

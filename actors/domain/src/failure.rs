@@ -1,12 +1,14 @@
 //! Failures of attempts: message, kind, and whether a retry can help.
 
-mod name;
+pub(crate) mod message;
+pub(crate) mod name;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+pub use self::message::{ATTEMPT_ERROR_BYTES_MAX, shortened};
 pub use self::name::{ERROR_NAME_BYTES_MAX, ErrorName};
 
 use crate::expression::{ExpressionError, Stated};
@@ -232,8 +234,6 @@ impl std::fmt::Display for AttemptFailure {
 
 /// Maximum number of failed attempts that a step keeps; the oldest are dropped.
 pub const ATTEMPT_ERRORS_MAX: usize = 10;
-/// Maximum length of the message of an earlier failed attempt.
-pub const ATTEMPT_ERROR_BYTES_MAX: usize = 1024;
 
 /// A failed attempt, as kept by its step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -243,11 +243,6 @@ pub struct AttemptError {
     pub message: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<ErrorClass>,
-}
-
-/// Truncates a text to at most `bytes_max` bytes, at a character boundary.
-pub fn shortened(text: &str, bytes_max: usize) -> &str {
-    &text[..text.floor_char_boundary(bytes_max)]
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ pub mod machine;
 pub mod message;
 pub mod nesting;
 pub mod note;
+pub mod outcome;
 pub mod plan;
 pub mod principal;
 pub mod question;

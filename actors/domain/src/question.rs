@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::footprint::memory_bytes;
+use crate::footprint::value::memory_bytes;
 use crate::principal::Principal;
 use crate::schema::Schema;
 

@@ -18,9 +18,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::fact::{HowEnded, Start, Suspension};
-use crate::failure::ErrorClass;
-use crate::ids::{ExecutionId, StepPath, compensated_path};
+use crate::fact::{Start, Suspension};
+use crate::ids::{ExecutionId, compensated_path};
 use crate::plan::{Plan, Step};
 use crate::principal::Principal;
 use crate::status::Status;
@@ -29,6 +28,7 @@ use crate::stored::present;
 use crate::time::Timestamp;
 use crate::usage::Usage;
 
+pub use crate::outcome::Outcome;
 pub use apply::Misplaced;
 pub use compensating::{BegunCompensation, Compensating};
 pub use lanes::Lanes;
@@ -104,66 +104,6 @@ pub struct End {
     /// Principal of a cancellation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Arc<Principal>>,
-}
-
-/// Outcome of an execution.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Outcome {
-    Completed {
-        result: Arc<Value>,
-    },
-    Failed {
-        error: Arc<str>,
-        step_id: Option<Arc<str>>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        path: Option<StepPath>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        class: Option<ErrorClass>,
-    },
-    Cancelled {
-        reason: Arc<str>,
-    },
-}
-
-impl From<HowEnded<'_>> for Outcome {
-    fn from(how: HowEnded<'_>) -> Self {
-        match how {
-            HowEnded::Completed { result } => Self::Completed { result: Arc::clone(result) },
-            HowEnded::Failed { error, step_id, path, class } => Self::Failed {
-                error: Arc::clone(error),
-                step_id: step_id.cloned(),
-                path: path.cloned(),
-                class,
-            },
-            HowEnded::Cancelled { reason } => Self::Cancelled { reason: Arc::clone(reason) },
-        }
-    }
-}
-
-impl Outcome {
-    /// Returns the result of a completed execution.
-    pub fn result(&self) -> Option<&Arc<Value>> {
-        match self {
-            Self::Completed { result } => Some(result),
-            Self::Failed { .. } | Self::Cancelled { .. } => None,
-        }
-    }
-
-    /// Returns the error of a failure, or the reason of a cancellation.
-    pub fn why(&self) -> Option<&Arc<str>> {
-        match self {
-            Self::Failed { error: why, .. } | Self::Cancelled { reason: why } => Some(why),
-            Self::Completed { .. } => None,
-        }
-    }
-
-    /// Returns the reason of a cancellation.
-    pub fn cancel_reason(&self) -> Option<&Arc<str>> {
-        match self {
-            Self::Cancelled { reason } => Some(reason),
-            Self::Completed { .. } | Self::Failed { .. } => None,
-        }
-    }
 }
 
 impl State {

@@ -6,10 +6,10 @@ use actix::{Message, Recipient};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::agent::outcome::PendingAsk;
+use crate::agent::outcome::{FailureKind, PendingAsk};
 use crate::domain::message::{ToolCall, ToolResult};
 use crate::observe::disconnect::Disconnect;
-use crate::ports::model::{FinishReason, ModelErrorKind, Served, Usage};
+use crate::ports::model::{FinishReason, Served, Usage};
 
 /// One event of a generation. The order is that of the AI SDK's streams: `Start`, then for each
 /// turn `StepStart` .. `StepFinish`, then `Object` where one was requested, then exactly one of
@@ -89,18 +89,6 @@ pub enum GenerationEvent {
         message: String,
         kind: FailureKind,
     },
-}
-
-/// Cause of a failure, for programs that branch on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FailureKind {
-    Model(ModelErrorKind),
-    /// The agent's own configuration, or an answer that does not match the schema.
-    Agent,
-    /// The process is shutting down.
-    Draining,
-    /// The server itself.
-    Server,
 }
 
 impl GenerationEvent {

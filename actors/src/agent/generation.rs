@@ -36,10 +36,8 @@ use crate::domain::trace::TraceOrigin;
 use crate::ports::model::{ModelOptions, ToolChoice, ToolSpec};
 use crate::ports::store::StepOrigin;
 
-pub use crate::agent::event::{
-    FailureKind, GenerationEvent, GenerationProgress, GenerationSubscriber,
-};
-pub use crate::agent::outcome::{GenerateError, Generation};
+pub use crate::agent::event::{GenerationEvent, GenerationProgress, GenerationSubscriber};
+pub use crate::agent::outcome::{FailureKind, GenerateError, Generation};
 pub(crate) use compiled::CompiledAgents;
 
 pub use active::{ActiveGenerations, ActiveGuard};

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::agent::event::FailureKind;
 use crate::domain::message::{ToolCall, ToolResult};
 use crate::domain::time::Timestamp;
-use crate::ports::model::{FinishReason, Served, Usage};
+use crate::ports::model::{FinishReason, ModelErrorKind, Served, Usage};
 use crate::ports::store::AskKind;
-use crate::requests::Unavailable;
+use crate::requests::unavailable::Unavailable;
 
 /// Answer of an agent.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -137,4 +136,16 @@ impl GenerateError {
             | Self::Exists(_) => FailureKind::Agent,
         }
     }
+}
+
+/// Cause of a failure, for programs that branch on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FailureKind {
+    Model(ModelErrorKind),
+    /// The agent's own configuration, or an answer that does not match the schema.
+    Agent,
+    /// The process is shutting down.
+    Draining,
+    /// The server itself.
+    Server,
 }

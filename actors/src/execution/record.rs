@@ -155,7 +155,7 @@ impl ExecutionActor {
         }
         if !withdrawn.is_empty() {
             let registry = self.shared.registry();
-            withdrawn.into_iter().for_each(|question| question.notify(&registry));
+            withdrawn.into_iter().for_each(|question| question.notify(&registry.tools));
         }
         if let Some(routes) = self.shared.routes.get() {
             // Full: the scheduler finds the timer in the store at its next poll.

@@ -116,6 +116,11 @@ pub enum SpanStatus {
     Error(Arc<str>),
 }
 
+/// Status of work that a caller, a parent or a won race ended, generations included.
+pub(crate) const CANCELLED: &str = "cancelled";
+/// Status of an attempt that a crash or shutdown interrupted.
+pub(crate) const INTERRUPTED: &str = "interrupted";
+
 /// OpenTelemetry's span kinds used here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanKind {

@@ -7,19 +7,16 @@
 
 mod family;
 mod page;
+pub(super) mod workflow;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::FutureExt as _;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::domain::definition::{
-    Block, Body, Projection, RetryPolicy, StepDefinition, StepKind, WorkflowDefinition,
-};
 use crate::domain::ids::ExecutionId;
-use crate::domain::plan::Plan;
 use crate::domain::principal::Principal;
 use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
@@ -32,10 +29,7 @@ use crate::visibility::Visibility;
 
 use self::family::{Family, Sorted};
 use self::page::Progress;
-
-/// Id of the workflow whose executions are bulk operations. It is not in the registry, and cannot
-/// be started by name through the API.
-pub const BULK_WORKFLOW: &str = "greenroom.bulk";
+pub use self::workflow::BULK_WORKFLOW;
 
 /// Maximum number of executions that a preview reads.
 pub const BULK_PREVIEW_MAX: usize = 10_000;
@@ -257,12 +251,6 @@ impl Runtime {
     }
 }
 
-/// Returns the compiled workflow.
-pub(super) fn plan() -> Result<Arc<Plan>, Unavailable> {
-    let plan = Plan::compile(definition());
-    plan.map(Arc::new).map_err(|_| Unavailable::Corrupt(Arc::from(BULK_WORKFLOW)))
-}
-
 /// Returns the function of its step.
 pub(super) fn function(runtime: WeakRuntime) -> StepFunction {
     Arc::new(move |step| {
@@ -285,32 +273,12 @@ async fn take_page(runtime: &Runtime, step: &StepContext) -> Result<StepOutcome,
     Ok(serde_json::to_value(progress).unwrap_or_default().into())
 }
 
-fn definition() -> WorkflowDefinition {
-    let body = Body::Run { function: BULK_WORKFLOW.to_owned(), version: None };
-    let mut step = StepDefinition::new("page", StepKind::Then { body });
-    let attempts =
-        RetryPolicy { attempts: 10, max_delay_ms: Some(60_000), ..RetryPolicy::default() };
-    step.retry = Some(attempts);
-    let pages = StepKind::DoUntil {
-        when: "data.isOver".to_owned(),
-        block: Block { name: "pages".to_owned(), steps: vec![step] },
-        max_iterations: u32::MAX,
-    };
-    let result = ["matched", "done", "skipped", "failed", "children", "failures"]
-        .map(|name| (name.to_owned(), Value::from(format!("data.{name}"))));
-    WorkflowDefinition {
-        name: "Bulk operation".to_owned(),
-        purpose: "Suspends, resumes, cancels or replays many executions".to_owned(),
-        result: Some(Projection(Value::Object(Map::from_iter(result)))),
-        ..WorkflowDefinition::new(BULK_WORKFLOW, vec![StepDefinition::new("all", pages)])
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::domain::definition::{StepDefinition, StepKind, WorkflowDefinition};
     use crate::limits::RuntimeLimits;
     use crate::testkit::{World, registry_of, start};
 

@@ -137,7 +137,7 @@ impl Runtime {
             return Ok(Stopped::Changed);
         };
         let registry = self.registry();
-        questions.into_iter().for_each(|question| question.notify(&registry));
+        questions.into_iter().for_each(|question| question.notify(&registry.tools));
         for child in children {
             let to = GenerationStatus::Cancelled;
             if let Err(why) = self.end_kept(&child, None, to, None, CANCELLED).await {

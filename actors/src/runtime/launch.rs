@@ -46,7 +46,7 @@ impl Runtime {
         ports: RuntimePorts,
         limits: RuntimeLimits,
     ) -> Result<Self, Unavailable> {
-        let bulk = bulk::plan()?;
+        let bulk = bulk::workflow::plan()?;
         store_definitions(registry.workflows.values().chain([&bulk]), &*ports.store).await?;
         let interrupted = ports.store.interrupt_working(ports.clock.now()).await;
         interrupted.map_err(Unavailable::from)?;

@@ -11,7 +11,7 @@ use crate::domain::time::Timestamp;
 use crate::ports::store::{EndRange, ExecutionEnd};
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
-use crate::runtime::bulk::BULK_WORKFLOW;
+use crate::runtime::bulk::workflow::BULK_WORKFLOW;
 
 /// Maximum number of ends with one status that are counted: about ten milliseconds.
 pub const OUTCOMES_COUNTED_MAX: usize = 5_000;

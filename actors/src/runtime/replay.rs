@@ -21,7 +21,7 @@ use crate::requests::{
     ExecutionOutcome, IdempotencyKey, StartError, StartExecution, Target, TraceOrigin, Unavailable,
 };
 use crate::runtime::Runtime;
-use crate::runtime::bulk::BULK_WORKFLOW;
+use crate::runtime::bulk::workflow::BULK_WORKFLOW;
 use crate::runtime::requests::{check_input, start_of};
 use crate::shared::Shared;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::agent::generation::continuation::answer_of_timeout;
-use crate::ask_alarm::NextLook;
+use crate::ask_alarm::next_look::NextLook;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{Ask, AskChange, AskState, AskSubject, DueAsks, Generations, Row};
 use crate::requests::Unavailable;

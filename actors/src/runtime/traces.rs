@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::domain::time::Timestamp;
 use crate::domain::trace::Anchor;
-use crate::observe::span::{EntityType, Span, SpanId, SpanStatus};
-use crate::observe::trace::execution::{CANCELLED, spans_of_record};
+use crate::observe::span::{CANCELLED, EntityType, Span, SpanId, SpanStatus};
+use crate::observe::trace::execution::spans_of_record;
 use crate::observe::trace::generation::spans_of_entry;
 use crate::observe::trace::latest_of;
 use crate::ports::store::{

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::ask_alarm::NextLook;
+use crate::ask_alarm::next_look::NextLook;
 use crate::domain::assignment::{AskRules, Passed};
 use crate::domain::time::Timestamp;
 use crate::observe::log_record::LogScope;

@@ -8,15 +8,11 @@
 //! attempt may have succeeded.
 
 use std::future::Future;
-use std::sync::Arc;
 
-use futures_util::FutureExt as _;
-use greenroom_actors::ports::store::{AppendError, Written};
-use tokio::time::timeout;
+use greenroom_actors::ports::store::AppendError;
 
 use crate::columns::{Stored, stored};
 use crate::pool::{Failure, Opened, Pool, Reading, Values};
-use crate::store::{PostgresStore, Shared};
 
 /// Maximum number of rows that a transaction deletes for one request, so that others wait for a
 /// few milliseconds at most.
@@ -133,43 +129,5 @@ impl Pool {
                 return Ok(sum);
             }
         }
-    }
-}
-
-impl PostgresStore {
-    /// Starts a change on the store's thread, as soon as there is room for one; resolves once it is
-    /// durable or refused. A caller that leaves before it starts leaves nothing in memory.
-    pub(crate) fn change<T, F>(
-        &self,
-        change: impl FnOnce(Arc<Shared>) -> F + Send + 'static,
-    ) -> Written<T>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<Verdict<T>, Failure>> + Send + 'static,
-    {
-        let (shared, driver) = (Arc::clone(&self.shared), self.driver.handle().clone());
-        async move {
-            let room = Arc::clone(&shared.room_for_changes).acquire_owned();
-            let Ok(Ok(room)) = timeout(shared.settings.patience, room).await else {
-                return Err(AppendError::Unavailable(
-                    "earlier changes wait for the database".into(),
-                ));
-            };
-            let meter = Arc::clone(&shared.meter);
-            let changing = driver.spawn(async move {
-                let changed = change(shared).await;
-                drop(room);
-                changed
-            });
-            let reason = match changing.await {
-                Ok(Ok(verdict)) => return verdict,
-                Ok(Err(failure)) => failure.to_string(),
-                // the thread has ended, or the change panicked
-                Err(_) => "the store is closed".to_owned(),
-            };
-            meter.failed();
-            Err(AppendError::Unavailable(Arc::from(reason)))
-        }
-        .boxed()
     }
 }

@@ -7,7 +7,7 @@
 
 mod rows;
 mod session;
-mod tables;
+pub(crate) mod tables;
 
 use std::collections::HashMap;
 use std::mem;
@@ -17,7 +17,7 @@ use tokio_postgres::Statement;
 
 use self::rows::columns;
 use self::session::Session;
-pub(crate) use self::tables::Table;
+use self::tables::Table;
 use crate::open::Use;
 use crate::{OpenError, PostgresSettings};
 
@@ -97,15 +97,6 @@ impl Target for DatabaseTarget {
     fn complete(&mut self) -> Result<(), Failed> {
         self.session.complete()
     }
-}
-
-/// Returns the statement that finds the kinds of which there are records.
-pub(crate) fn occupied() -> String {
-    let found = Kind::ALL.map(|kind| {
-        let name = Table::of(kind).name;
-        format!("SELECT '{kind}' AS kind WHERE EXISTS (SELECT FROM {name})")
-    });
-    format!("SELECT array(SELECT kind FROM ({}) AS found)", found.join(" UNION ALL "))
 }
 
 /// Numbers of the last messages of the conversations of a memory.

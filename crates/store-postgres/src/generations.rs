@@ -29,7 +29,7 @@ use crate::lane::parameters::code;
 use crate::lane::session::{Answer, Fence};
 use crate::lane::work::Work;
 use crate::pool::Failure;
-use crate::store::Shared;
+use crate::shared::Shared;
 
 /// Marks generations without a workflow step and without a continuation as failed if the process
 /// that worked on them has ended, or is the given one.

@@ -10,7 +10,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::changes::{Changing, PART, Part};
 use crate::pool::Failure;
-use crate::store::Shared;
+use crate::shared::Shared;
 
 /// Interval of deletions.
 const PURGE_EVERY: Duration = Duration::from_secs(60);

@@ -36,7 +36,7 @@ use self::session::{Answer, LaneKey, Session};
 use self::work::Work;
 use crate::fault::{Fault, advice_on, fault_of, place_and_reason_of, reason_of};
 use crate::membership::Cause;
-use crate::store::Shared;
+use crate::shared::Shared;
 
 /// Size from which a batch takes no further requests, in bytes.
 const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;

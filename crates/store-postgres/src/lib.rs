@@ -50,6 +50,7 @@ mod retention;
 mod schema;
 mod search;
 mod settings;
+mod shared;
 mod store;
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Error, Transaction};
 
-use crate::open::OpenError;
+use crate::open::error::OpenError;
 use crate::schema::STEPS;
 
 /// Key of the advisory lock of migrations and of servers that start: `grnr` as a number.

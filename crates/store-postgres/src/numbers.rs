@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use crate::pool::{Failure, Pool};
-use crate::store::Shared;
+use crate::shared::Shared;
 
 /// Numbers of a block, and increment of the sequences.
 const BLOCK: i64 = 4096;

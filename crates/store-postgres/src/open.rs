@@ -1,7 +1,7 @@
 //! Opens the store: connects, checks the database, migrates it, and registers this process.
 
 pub(crate) mod checks;
-mod error;
+pub(crate) mod error;
 mod names;
 
 use std::future::Future;
@@ -27,7 +27,8 @@ use crate::numbers::{self, Numbers};
 use crate::pool::Pool;
 use crate::replication::CanceledWaits;
 use crate::settings::PostgresSettings;
-use crate::store::{PostgresStore, Shared};
+use crate::shared::Shared;
+use crate::store::PostgresStore;
 
 /// Time between two measurements of the database.
 const MEASURE_EVERY: Duration = Duration::from_secs(60);

@@ -1,48 +1,20 @@
 //! The store, opened.
 
 use std::future::Future;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use greenroom_actors::ports::meter::JournalMeter;
-use greenroom_actors::ports::store::{CommitSink, Journal as _};
+use futures_util::FutureExt as _;
+use greenroom_actors::ports::store::{AppendError, Journal as _, Written};
 use greenroom_actors::threads::Driver;
+use tokio::time::timeout;
 
-use tokio::sync::Semaphore;
-
-use crate::connector::Connector;
-use crate::key_purge::NewestAppend;
+use crate::changes::Verdict;
 use crate::lane::Lanes;
-use crate::lane::outage::Outages;
-use crate::membership::{Lost, Membership};
-use crate::numbers::Numbers;
+use crate::membership::Lost;
 use crate::open::Identity;
-use crate::pool::Pool;
-use crate::settings::PostgresSettings;
-
-/// State that the lanes and the store share.
-pub(crate) struct Shared {
-    pub(crate) settings: PostgresSettings,
-    pub(crate) connector: Connector,
-    pub(crate) pool: Pool,
-    pub(crate) meter: Arc<dyn JournalMeter>,
-    pub(crate) sink: OnceLock<Arc<dyn CommitSink>>,
-    pub(crate) newest_append: NewestAppend,
-    pub(crate) outages: Arc<Outages>,
-    /// One permit for each change outside the lanes that can run at once.
-    pub(crate) room_for_changes: Arc<Semaphore>,
-    /// One permit for each search that can run at once, so that other reads find a connection.
-    pub(crate) room_for_searches: Arc<Semaphore>,
-    /// Numbers of new executions.
-    pub(crate) execution_rows: Numbers,
-    /// Numbers of new generations.
-    pub(crate) generation_rows: Numbers,
-    /// Number of this process in `nodes`; never used again by another.
-    pub(crate) node: i64,
-    pub(crate) membership: Arc<Membership>,
-    /// Size of the database.
-    pub(crate) database_bytes: AtomicU64,
-}
+use crate::pool::Failure;
+use crate::shared::Shared;
 
 /// A store in a PostgreSQL database, which this server has for itself or shares with other members.
 ///
@@ -80,6 +52,42 @@ impl PostgresStore {
     /// Gives the database up, so that another server can have it at once; blocks.
     pub(crate) fn leave(&self) {
         self.shared.membership.leave_within(&self.driver);
+    }
+
+    /// Starts a change on the store's thread, as soon as there is room for one; resolves once it is
+    /// durable or refused. A caller that leaves before it starts leaves nothing in memory.
+    pub(crate) fn change<T, F>(
+        &self,
+        change: impl FnOnce(Arc<Shared>) -> F + Send + 'static,
+    ) -> Written<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<Verdict<T>, Failure>> + Send + 'static,
+    {
+        let (shared, driver) = (Arc::clone(&self.shared), self.driver.handle().clone());
+        async move {
+            let room = Arc::clone(&shared.room_for_changes).acquire_owned();
+            let Ok(Ok(room)) = timeout(shared.settings.patience, room).await else {
+                return Err(AppendError::Unavailable(
+                    "earlier changes wait for the database".into(),
+                ));
+            };
+            let meter = Arc::clone(&shared.meter);
+            let changing = driver.spawn(async move {
+                let changed = change(shared).await;
+                drop(room);
+                changed
+            });
+            let reason = match changing.await {
+                Ok(Ok(verdict)) => return verdict,
+                Ok(Err(failure)) => failure.to_string(),
+                // the thread has ended, or the change panicked
+                Err(_) => "the store is closed".to_owned(),
+            };
+            meter.failed();
+            Err(AppendError::Unavailable(Arc::from(reason)))
+        }
+        .boxed()
     }
 }
 

@@ -7,7 +7,7 @@ use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::agent::generation::Generation;
 use greenroom_actors::agent::tool::ToolDefinition;
 use greenroom_actors::domain::message::{ToolCall, ToolResult};
-use greenroom_actors::ports::model::{FinishReason, Served, ToolSpec, Usage};
+use greenroom_actors::ports::model::{FinishReason, ToolSpec, Usage};
 use greenroom_actors::registry::Registry;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -21,6 +21,7 @@ use crate::api::wire::shape::{
     FinishReasonShape, ToolCallShape, ToolResultShape, UsageShape, agent_status, cancelled,
     json_schema, optional_generation_id, optional_id, optional_object, suspended,
 };
+use crate::api::wire::stand_in::StandInView;
 
 /// Default number of messages of a conversation that the model sees.
 const CONTEXT_LIMIT_DEFAULT: u32 = 10;
@@ -236,28 +237,6 @@ impl<'a> TextView<'a> {
             status: is_suspended.then_some("suspended"),
             asks: is_suspended.then(|| PendingAskView::all(&generation.asks)),
         }
-    }
-}
-
-/// Model or provider that answered in place of the configured one.
-#[skip_serializing_none]
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = StandIn)]
-#[serde(rename_all = "camelCase")]
-pub struct StandInView<'a> {
-    model: &'a str,
-    provider: Option<&'a str>,
-    /// The model that was asked first and failed.
-    #[schema(required)]
-    #[serialize_always]
-    instead_of: Option<&'a str>,
-}
-
-impl<'a> StandInView<'a> {
-    /// Shows the model and provider that answered.
-    pub fn of(served: &'a Served) -> Self {
-        let Served { model, provider, instead_of, .. } = served;
-        Self { model, provider: provider.as_deref(), instead_of: instead_of.as_deref() }
     }
 }
 

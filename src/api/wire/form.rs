@@ -6,8 +6,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
+use utoipa::openapi::Object;
 
-use crate::api::wire::shape::field_type;
+use crate::api::wire::shape::one_of;
 
 /// Maximum number of fields of a form.
 const FIELDS_MAX: usize = 50;
@@ -38,6 +39,11 @@ pub struct FieldView<'a> {
 
 /// Names of the types of fields.
 pub const FIELD_TYPES: [&str; 5] = ["string", "number", "integer", "boolean", SEVERAL];
+
+/// Type of a field of a form.
+fn field_type() -> Object {
+    one_of(FIELD_TYPES)
+}
 
 /// Type of a field of several choices.
 pub const SEVERAL: &str = "array";

@@ -10,6 +10,7 @@ use crate::api::wire::object_text::{CutShort, ObjectText};
 use crate::api::wire::openai::CompletionChunks;
 use crate::api::wire::pending_ask::ApprovalForm;
 use crate::api::wire::raw_stream::raw_event;
+use crate::api::wire::server_sent::write_data;
 use crate::api::wire::ui_stream::{DONE, refusal_chunk, ui_chunk};
 
 /// Format of a stream of a generation.
@@ -94,14 +95,6 @@ impl Numbered {
         let _ = writeln!(out, "id: {}", self.last);
         write_data(data, out);
     }
-}
-
-pub(super) fn write_data(data: &impl Serialize, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"data: ");
-    // Cannot fail: the values came from JSON.
-    let written = serde_json::to_writer(&mut *out, data);
-    debug_assert!(written.is_ok(), "an event could not be written: {written:?}");
-    out.extend_from_slice(b"\n\n");
 }
 
 #[cfg(test)]

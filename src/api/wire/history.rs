@@ -12,9 +12,9 @@ use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use crate::api::wire::Iso;
-use crate::api::wire::agent::StandInView;
 use crate::api::wire::pending_ask::PendingAskView;
 use crate::api::wire::shape::{GenerationStatusShape, GenerationStepShape, UsageShape};
+use crate::api::wire::stand_in::StandInView;
 
 /// A page of an agent's history, newest first.
 #[derive(Debug, Serialize, ToSchema)]

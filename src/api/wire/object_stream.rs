@@ -8,10 +8,10 @@ use utoipa::ToSchema;
 
 use crate::api::error::stream_failure;
 use crate::api::partial_json::PartialJson;
-use crate::api::wire::agent::StandInView;
 use crate::api::wire::object_progress::ObjectProgress;
 use crate::api::wire::pending_ask::PendingAskView;
 use crate::api::wire::shape::{FinishReasonShape, UsageShape};
+use crate::api::wire::stand_in::StandInView;
 
 /// Size of the JSON up to which each piece of text may send a partial object, in bytes.
 const SMALL_BYTES: usize = 4096;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
-use crate::api::error::ErrorCode;
+use crate::api::error::code::ErrorCode;
 
 /// `{"type":"urn:...","title":"...","status":404,"detail":"...","code":"..."}` with details.
 #[skip_serializing_none]

@@ -12,9 +12,9 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::api::error::stream_failure;
-use crate::api::wire::agent::StandInView;
 use crate::api::wire::pending_ask::PendingAskView;
 use crate::api::wire::shape::{FinishReasonShape, UsageShape};
+use crate::api::wire::stand_in::StandInView;
 
 /// Data of an event.
 #[derive(Debug, Serialize, ToSchema)]

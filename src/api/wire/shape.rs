@@ -9,9 +9,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::SchemaType;
 use utoipa::openapi::{Object, ObjectBuilder, Type};
 
-use crate::api::wire::agent::StandInView;
-use crate::api::wire::form::FIELD_TYPES;
-use crate::api::wire::why::{CALL_STAGES, MOVERS, WAIT_KINDS};
+use crate::api::wire::stand_in::StandInView;
 
 /// Ids without control characters and slashes, and not `.` or `..`, which paths drop.
 pub const ID_PATTERN: &str = r"^(?!\.{1,2}$)[^\u0000-\u001f\u007f-\u009f/]+$";
@@ -112,21 +110,6 @@ pub(super) fn execution_status() -> Object {
     one_of(Status::ALL.map(Status::as_str))
 }
 
-/// Kind of a wait.
-pub(super) fn wait_kind() -> Object {
-    one_of(WAIT_KINDS)
-}
-
-/// Stage of the call of a tool.
-pub(super) fn call_stage() -> Object {
-    one_of(CALL_STAGES)
-}
-
-/// Source of progress of a waiting execution.
-pub(super) fn mover() -> Object {
-    one_of(MOVERS)
-}
-
 /// Kind of a failure.
 pub(super) fn error_kind() -> Object {
     one_of(ErrorKind::ALL.map(ErrorKind::as_str))
@@ -159,11 +142,6 @@ pub(super) fn agent_status() -> Object {
 /// Status of a workflow.
 pub(super) fn workflow_status() -> Object {
     one_of(["idle", "running"])
-}
-
-/// Type of a field of a form.
-pub(super) fn field_type() -> Object {
-    one_of(FIELD_TYPES)
 }
 
 /// `cancelled`, or `running`.

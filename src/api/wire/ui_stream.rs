@@ -13,12 +13,12 @@ use serde_json::Value;
 use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
-use crate::api::wire::agent::StandInView;
 use crate::api::wire::pending_ask::{
     ApprovalData, ApprovalForm, AskData, DataPart, RefusalData, TransientPart,
 };
 use crate::api::wire::raw_stream::SdkUsage;
 use crate::api::wire::shape::FinishReasonShape;
+use crate::api::wire::stand_in::StandInView;
 
 /// Data of the frame after the last chunk.
 pub const DONE: &str = "[DONE]";

@@ -12,12 +12,13 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
+use utoipa::openapi::Object;
 
 use crate::api::wire::Iso;
 use crate::api::wire::execution::PrincipalView;
 use crate::api::wire::failure::AttemptErrorView;
 use crate::api::wire::inbox::AskView;
-use crate::api::wire::shape::{execution_status, mover, wait_kind};
+use crate::api::wire::shape::{execution_status, one_of};
 use crate::api::wire::suspension::SuspensionView;
 use crate::api::wire::why::call::{AwaitedCallView, doing, doing_all};
 use crate::api::wire::why::end::EndView;
@@ -41,6 +42,16 @@ pub const WAIT_KINDS: [&str; 11] = [
 
 /// All values of `by`.
 pub const MOVERS: [&str; 6] = ["resume", "answer", "time", "child", "step", "server"];
+
+/// Kind of a wait.
+fn wait_kind() -> Object {
+    one_of(WAIT_KINDS)
+}
+
+/// Source of progress of a waiting execution.
+fn mover() -> Object {
+    one_of(MOVERS)
+}
 
 /// Explanation of what an execution waits for.
 #[skip_serializing_none]

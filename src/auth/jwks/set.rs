@@ -8,7 +8,7 @@ use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::auth::jwt::algorithms_of;
+use crate::auth::jwt::algorithms::algorithms_of;
 
 /// Maximum number of keys in a set.
 const KEYS_MAX: usize = 100;

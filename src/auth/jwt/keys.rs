@@ -1,21 +1,16 @@
-//! Keys of signatures, and the algorithms that they are usable for.
+//! Keys of signatures.
 
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use greenroom_actors::ports::clock::Clock;
-use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk};
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
 
+use super::algorithms::algorithms_of;
 use crate::auth::JwtKeys;
 use crate::auth::jwks::Jwks;
 
 /// Shortest secret, in bytes: the size of an HS256 signature.
 const SECRET_BYTES_MIN: usize = 32;
-
-/// Shortest modulus of an RSA key, in bytes (2048 bits).
-const MODULUS_BYTES_MIN: usize = 256;
 
 /// The keys of a provider.
 pub(super) enum Keys {
@@ -118,34 +113,5 @@ fn check_label(pem: &[u8]) -> Result<(), String> {
                 .to_owned())
         }
         _ => Err("the PEM has no line -----BEGIN PUBLIC KEY-----".to_owned()),
-    }
-}
-
-/// Returns the algorithms that a public key is usable for; none for other keys.
-pub(in crate::auth) fn algorithms_of(key: &DecodingKey) -> &'static [Algorithm] {
-    const RSA: [Algorithm; 6] = [
-        Algorithm::RS256,
-        Algorithm::RS384,
-        Algorithm::RS512,
-        Algorithm::PS256,
-        Algorithm::PS384,
-        Algorithm::PS512,
-    ];
-    // derived from the bytes, not from the declared type
-    match Jwk::from_decoding_key(key, None).map(|key| key.algorithm) {
-        Ok(AlgorithmParameters::RSA(key)) => match URL_SAFE_NO_PAD.decode(key.n) {
-            Ok(modulus) if modulus.len() >= MODULUS_BYTES_MIN => &RSA,
-            _ => &[],
-        },
-        Ok(AlgorithmParameters::EllipticCurve(key)) => match key.curve {
-            EllipticCurve::P256 => &[Algorithm::ES256],
-            EllipticCurve::P384 => &[Algorithm::ES384],
-            _ => &[],
-        },
-        Ok(AlgorithmParameters::OctetKeyPair(key)) => match key.curve {
-            EllipticCurve::Ed25519 => &[Algorithm::EdDSA],
-            _ => &[],
-        },
-        _ => &[],
     }
 }

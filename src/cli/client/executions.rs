@@ -2,7 +2,6 @@
 
 mod bulk;
 mod explain;
-mod find;
 mod list;
 mod resume;
 mod state;
@@ -20,6 +19,7 @@ use super::api::{Api, Call};
 use super::complete;
 use super::events::painted;
 use super::exit::{Exit, Failure};
+use super::find::locate;
 use super::follow::{Located, conclude, follow};
 use super::session::{Session, attended, duration_of, put_text};
 use super::show::Show;
@@ -79,6 +79,13 @@ pub(in crate::cli) struct Which {
     /// Its workflow. Default: found by the id.
     #[arg(long, value_name = "ID", add = complete::workflows())]
     workflow: Option<String>,
+}
+
+impl Which {
+    /// Finds the execution. Fails with the nearest id if there is none.
+    async fn locate(&self, api: &Api) -> Result<Located, Failure> {
+        locate(api, &self.id, self.workflow.as_ref()).await
+    }
 }
 
 /// Executions that filters select.
@@ -174,7 +181,7 @@ pub(super) async fn run(session: &Session, action: &Action) -> Result<Exit, Fail
     match action {
         Action::List(options) => list::run(session, options).await,
         Action::Show(which) => {
-            let at = find::locate(&session.api, which).await?;
+            let at = which.locate(&session.api).await?;
             let state = at.state(&session.api).await?;
             session.screen.value(&state, |it| state::lines_of(&session.screen, it))?;
             Ok(Exit::Ok)
@@ -200,7 +207,7 @@ async fn watch(
     timeout: Option<Duration>,
 ) -> Result<Exit, Failure> {
     let look = async {
-        let at = find::locate(&session.api, which).await?;
+        let at = which.locate(&session.api).await?;
         let history = at.state(&session.api).await?["lastSequence"].as_u64().unwrap_or(0);
         Ok((at, history))
     };
@@ -220,7 +227,7 @@ async fn change(
     command: &str,
     done: &str,
 ) -> Result<Exit, Failure> {
-    let at = find::locate(&session.api, &options.which).await?;
+    let at = options.which.locate(&session.api).await?;
     let mut body = json!({ "options": {} });
     put_text(&mut body, "reason", options.reason.as_ref());
     put_text(&mut body["options"], "userId", options.user.as_ref());
@@ -228,20 +235,6 @@ async fn change(
     let Located { workflow, id } = &at;
     session.screen.value(&changed, |_| vec![plain(&format!("{workflow} {id} {done}"))])?;
     Ok(Exit::Ok)
-}
-
-/// Returns an execution that is there. Fails with the nearest id if there is none.
-pub(super) async fn existing(
-    api: &Api,
-    id: &str,
-    workflow: Option<&String>,
-) -> Result<Located, Failure> {
-    let which = Which { id: id.to_owned(), workflow: workflow.cloned() };
-    let at = find::locate(api, &which).await?;
-    if which.workflow.is_some() {
-        at.state(api).await?;
-    }
-    Ok(at)
 }
 
 /// Colours the status in a line of fields.

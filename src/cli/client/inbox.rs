@@ -16,8 +16,8 @@ use super::problems::all_of;
 use super::screen::fields;
 use super::session::{Session, json_of, put_text};
 use super::show::Show;
-use super::text::{cell, compact, items, plain, text};
-use super::wait::how_to_answer;
+use super::text::{cell, compact, plain, text};
+use super::wait::{asked, how_to_answer};
 
 /// Time for what follows an answer, before the command ends.
 const OUTCOME_WAIT: Duration = Duration::from_secs(2);
@@ -171,11 +171,6 @@ async fn list(session: &Session, filters: &Filters) -> Result<Exit, Failure> {
     let head = ["ASK", "KIND", "STATE", "SINCE", "DEADLINE", "ASKS", "OF", "REASON"];
     session.screen.list(&asks, head, cells, "nothing waits for a person")?;
     Ok(Exit::Ok)
-}
-
-/// Returns who is asked; empty if anyone is.
-pub(super) fn asked(ask: &Value) -> String {
-    items(ask, "to").iter().map(cell).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns what waits: the step of an execution, or the tool of an agent.

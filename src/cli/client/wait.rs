@@ -5,9 +5,8 @@ use serde_json::Value;
 use super::api::Call;
 use super::exit::{Exit, Failure, quoted};
 use super::follow::Located;
-use super::inbox::asked;
 use super::session::Session;
-use super::text::{compact, items, shortened, text};
+use super::text::{cell, compact, items, shortened, text};
 
 /// Steps whose questions are shown; `why` shows all of them.
 const SHOWN_MAX: usize = 3;
@@ -80,6 +79,11 @@ fn question(failure: Failure, wait: &Value, id: &str, is_one_of_many: bool) -> F
         let ask = quoted(text(ask, "askId"));
         failure.advise(format!("answer: greenroom inbox answer {ask} {how}"))
     })
+}
+
+/// Returns who is asked; empty if anyone is.
+pub(super) fn asked(ask: &Value) -> String {
+    items(ask, "to").iter().map(cell).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the option of `inbox answer` that fits an ask.

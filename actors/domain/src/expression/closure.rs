@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Scope;
-use crate::failure::ErrorName;
+use crate::failure::name::ErrorName;
 
 /// Name of the function in whose place a closure is called.
 pub const CLOSURE: &str = "closure";

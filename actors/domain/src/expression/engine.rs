@@ -9,18 +9,14 @@
 use std::sync::LazyLock;
 
 use minijinja::value::{Kwargs, Rest, Value, ValueKind, ValueOrKwargs};
-use minijinja::{
-    AutoEscape, Environment, Error, ErrorKind, State, UndefinedBehavior, filters, functions, tests,
-};
+use minijinja::{Environment, Error, ErrorKind, State, filters, functions, tests};
 
+use super::bare::{bounded_text, paid, refused};
 use super::charged::charged;
 use super::json::{Allowance, to_json, to_text};
 use super::scope::bytes_max_of;
-use super::{members, operators, parsed, raised};
+use super::{bare, members, operators, parsed, raised};
 use crate::effort;
-
-/// Maximum number of instructions of an evaluation; 1.6 ms when measured.
-const FUEL: u64 = 100_000;
 
 /// Longest sequence that a filter accepts.
 const ITEMS_MAX: usize = 1_000_000;
@@ -51,9 +47,6 @@ enum Walks {
     Search,
 }
 
-/// Bytes of text per step, when written.
-const WRITTEN_BYTES: usize = 64;
-
 /// Bytes of text per step, when split into characters.
 const TAKEN_APART_BYTES: usize = 4;
 
@@ -68,22 +61,7 @@ pub(super) fn shared() -> &'static Environment<'static> {
 }
 
 fn environment() -> Environment<'static> {
-    let mut environment = Environment::new();
-    environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_auto_escape_callback(|_| AutoEscape::None);
-    environment.set_fuel(Some(FUEL));
-    // Names the undefined part in an error; costs nothing before there is one.
-    environment.set_debug(true);
-    environment.set_formatter(|out, state, value| match value.as_str() {
-        // captured blocks are charged only here
-        Some(text) => {
-            paid(effort::charge_all(1 + text.len() / WRITTEN_BYTES, 1))?;
-            out.write_str(text).map_err(Error::from)
-        }
-        // `{{ a if b }}` without an else; any other undefined value has failed before.
-        None if value.is_undefined() => Ok(()),
-        None => out.write_str(&to_text(value, bytes_max_of(state))?).map_err(Error::from),
-    });
+    let mut environment = bare::shared().clone();
     REMOVED_FILTERS.iter().for_each(|name| environment.remove_filter(name));
     REMOVED_FUNCTIONS.iter().for_each(|name| environment.remove_global(name));
     add_filters(&mut environment);
@@ -237,23 +215,6 @@ fn pay_for_order(items: &Value) -> bool {
     effort::charge_all(count, rounds) && effort::charge_text(bytes.saturating_mul(rounds))
 }
 
-/// Marks the budget as exceeded if the engine ran out of fuel.
-pub(super) fn pay_for_fuel(error: &Error) {
-    if error.kind() == ErrorKind::OutOfFuel {
-        effort::exceed(FUEL);
-    }
-}
-
-/// Returns an error that ends the evaluation if a charge failed. The caller of the evaluation
-/// replaces the message.
-pub(super) fn paid(paid: bool) -> Result<(), Error> {
-    if paid { Ok(()) } else { Err(refused("too costly")) }
-}
-
-pub(super) fn refused(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::InvalidOperation, message.into())
-}
-
 fn bounded_length(args: &[Value]) -> Result<(), Error> {
     match args.first() {
         Some(value) if value.kind() == ValueKind::String => Ok(()),
@@ -261,14 +222,6 @@ fn bounded_length(args: &[Value]) -> Result<(), Error> {
             Err(refused(format!("more than {ITEMS_MAX} items")))
         }
         _ => Ok(()),
-    }
-}
-
-pub(super) fn bounded_text(state: &State<'_, '_>, bytes: Option<usize>) -> Result<(), Error> {
-    let bytes_max = bytes_max_of(state);
-    match bytes {
-        Some(bytes) if bytes <= bytes_max => Ok(()),
-        _ => Err(refused(format!("text larger than {bytes_max} bytes"))),
     }
 }
 

@@ -6,7 +6,7 @@ use minijinja::value::Value;
 use minijinja::{Environment, Error, State};
 use serde_json::Value as Json;
 
-use super::engine::{bounded_text, paid, refused};
+use super::bare::{bounded_text, paid, refused};
 use super::json::{DOCUMENT_BYTES, Node};
 use crate::effort;
 use crate::foreign;

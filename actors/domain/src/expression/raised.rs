@@ -5,11 +5,11 @@ use std::fmt;
 use minijinja::value::Value;
 use minijinja::{Environment, Error, ErrorKind, State};
 
-use super::engine::{bounded_text, paid, refused};
+use super::bare::{bounded_text, paid, refused};
 use super::json::to_text;
 use super::scope::bytes_max_of;
 use crate::effort;
-use crate::failure::{ATTEMPT_ERROR_BYTES_MAX, shortened};
+use crate::failure::message::{ATTEMPT_ERROR_BYTES_MAX, shortened};
 
 /// Longest message; the rest is dropped.
 const RAISED_BYTES_MAX: usize = ATTEMPT_ERROR_BYTES_MAX;

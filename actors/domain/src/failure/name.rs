@@ -4,7 +4,7 @@ use std::num::NonZeroU8;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::shortened;
+use super::message::shortened;
 
 /// Maximum length of a name, in bytes.
 pub const ERROR_NAME_BYTES_MAX: usize = 31;

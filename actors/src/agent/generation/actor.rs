@@ -79,7 +79,7 @@ impl GenerationActor {
     pub(super) fn new(mut start: Start) -> Self {
         Self {
             id: start.id(),
-            live: start.registry(),
+            live: Arc::clone(&start.deps.live),
             recording: start.recording(),
             is_for_step: start.is_for_step(),
             subscribers: Rc::new(RefCell::new(start.subscribers())),

@@ -61,7 +61,7 @@ pub(crate) async fn end_and_count(
     // the spans of a parent end after those of its children
     for mut ended in all.into_iter().rev() {
         let questions = std::mem::take(&mut ended.questions);
-        questions.into_iter().for_each(|question| question.notify(&deps.registry));
+        questions.into_iter().for_each(|question| question.notify(&deps.registry.tools));
         let mut turns = ended.turns.iter().map(|turn| &**turn);
         deps.meter.generation_ended(&ended.record, &mut turns, ended.worked);
         if deps.feed.is_watched() {

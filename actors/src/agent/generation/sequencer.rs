@@ -234,7 +234,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::agent::event::FailureKind;
+    use crate::agent::outcome::FailureKind;
     use crate::domain::message::ToolOutcome;
 
     fn text(delta: &str) -> ModelEvent {

@@ -1,5 +1,6 @@
 //! Questions of tools that are withdrawn: their calls are not made again.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use crate::registry::Registry;
+use super::ToolDefinition;
 
 /// Time limit of what a tool does about a withdrawn question.
 const WITHDRAWAL_MAX: Duration = Duration::from_secs(10);
@@ -27,9 +28,9 @@ pub(crate) struct WithdrawnQuestion {
 
 impl WithdrawnQuestion {
     /// Calls the tool's function, if it has one.
-    pub(crate) fn notify(self, registry: &Registry) {
+    pub(crate) fn notify(self, tools: &BTreeMap<String, Arc<ToolDefinition>>) {
         let Self { tool, memo } = self;
-        let known = registry.tools.get(&*tool);
+        let known = tools.get(&*tool);
         let Some(function) = known.and_then(|known| known.on_withdrawal.clone()) else { return };
         let Ok(runtime) = Handle::try_current() else { return };
         runtime.spawn(async move {

@@ -18,15 +18,10 @@ use crate::domain::principal::Principal;
 use crate::domain::state::{Phase, State};
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{SpanId, Trace};
-use crate::observe::span::{Owner, Span, SpanEvent, SpanStatus, SpanWork};
+use crate::observe::span::{CANCELLED, INTERRUPTED, Owner, Span, SpanEvent, SpanStatus, SpanWork};
 use crate::ports::store::Header;
 
 pub(crate) use memory::SpanMemory;
-
-/// Status of work that a caller, a parent or a won race ended, generations included.
-pub(crate) const CANCELLED: &str = "cancelled";
-/// Status of an attempt that a crash or shutdown interrupted.
-pub(crate) const INTERRUPTED: &str = "interrupted";
 
 /// Returns the span id of an execution.
 pub(crate) fn execution_span(trace: &Trace, id: &ExecutionId) -> SpanId {

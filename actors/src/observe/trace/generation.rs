@@ -8,8 +8,9 @@ use std::sync::Arc;
 use crate::domain::message::ToolOutcome;
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{SpanId, Trace};
-use crate::observe::span::{MemoryOperation, Owner, Span, SpanEvent, SpanStatus, SpanWork};
-use crate::observe::trace::execution::CANCELLED;
+use crate::observe::span::{
+    CANCELLED, MemoryOperation, Owner, Span, SpanEvent, SpanStatus, SpanWork,
+};
 use crate::ports::store::{GenerationEntry, GenerationRecord, GenerationStatus, GenerationStep};
 
 /// Returns the span id of a generation.

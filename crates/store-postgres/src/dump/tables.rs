@@ -214,6 +214,15 @@ fn add_slot(record: &mut Record, id: usize) {
     record.push(slot.unwrap_or(Value::Null));
 }
 
+/// Returns the statement that finds the kinds of which there are records.
+pub(crate) fn occupied() -> String {
+    let found = Kind::ALL.map(|kind| {
+        let name = Table::of(kind).name;
+        format!("SELECT '{kind}' AS kind WHERE EXISTS (SELECT FROM {name})")
+    });
+    format!("SELECT array(SELECT kind FROM ({}) AS found)", found.join(" UNION ALL "))
+}
+
 /// Returns the statements that derive what is not in the records: places after which messages and
 /// numbers continue, and the statistics of the planner.
 pub(super) fn derive() -> String {

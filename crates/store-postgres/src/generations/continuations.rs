@@ -16,7 +16,7 @@ use crate::columns::Stored;
 use crate::lane::asks::{FoldedAsks, Owner};
 use crate::lane::parameters::Parameters;
 use crate::pool::{Failure, Reading, Values};
-use crate::store::Shared;
+use crate::shared::Shared;
 use crate::text::Text;
 
 /// Fails by a division by zero unless all continuations have the expected revisions.

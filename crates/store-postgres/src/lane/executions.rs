@@ -10,7 +10,7 @@ use super::fold::{Folded, Job, Shape};
 use super::session::{Answer, Fence};
 use super::statement::{CREATIONS, EVERYTHING, PROGRESS, REASON, parameters};
 use super::work::Work;
-use crate::store::Shared;
+use crate::shared::Shared;
 use crate::text::Text;
 
 /// Appends to executions, with timers and snapshots.

@@ -17,7 +17,7 @@ use super::register::{GENERATIONS, lanes};
 use super::session::LaneKey;
 use super::work::Work;
 use crate::generations::{GenerationJob, Generations};
-use crate::store::Shared;
+use crate::shared::Shared;
 
 /// Maximum wait for the lanes when the store is closed.
 const CLOSE_MAX: Duration = Duration::from_secs(5);

@@ -6,7 +6,7 @@ use greenroom_actors::ports::store::AppendError;
 use tokio_postgres::{Client, Error};
 
 use super::session::{Answer, Fence};
-use crate::store::Shared;
+use crate::shared::Shared;
 
 /// The kind of a lane's requests. A value has the statements, prepared for one session.
 pub(crate) trait Work: Sized + Send + Sync + 'static {

@@ -17,7 +17,8 @@ use crate::changes::Changing;
 use crate::columns::Stored;
 use crate::pool::Failure;
 use crate::reader::number_of;
-use crate::store::{PostgresStore, Shared};
+use crate::shared::Shared;
+use crate::store::PostgresStore;
 
 /// Finds this process among those that are not gone.
 const OWN: &str = "SELECT FROM nodes WHERE node = $1 AND state < 2";

@@ -6,7 +6,7 @@ use tokio_postgres::{Client, Transaction};
 
 use super::OpenError;
 use super::names::skipped;
-use crate::dump;
+use crate::dump::tables::occupied;
 use crate::migration::{self, Schema, Tables};
 use crate::schema;
 use crate::settings::PostgresDurability;
@@ -175,7 +175,7 @@ pub(crate) async fn allow(transaction: &Transaction<'_>, of: Use) -> Result<(), 
         (Use::Serving | Use::Reading, true) => Err(OpenError::Incomplete),
         (Use::Serving | Use::Reading, false) | (Use::Filling, true) => Ok(()),
         (Use::Filling, false) => {
-            let found = transaction.query_one(&dump::occupied(), &[]).await?;
+            let found = transaction.query_one(&occupied(), &[]).await?;
             let found: Vec<String> = found.try_get(0)?;
             if found.is_empty() {
                 return Ok(());

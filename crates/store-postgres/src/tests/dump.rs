@@ -9,7 +9,7 @@ use support::postgres::{self, Server};
 use tokio_postgres::NoTls;
 
 use super::Fresh;
-use crate::dump::{Table, occupied};
+use crate::dump::tables::{Table, occupied};
 use crate::membership::Membership;
 use crate::migration::Schema;
 use crate::open::Use;

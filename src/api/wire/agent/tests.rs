@@ -2,6 +2,7 @@
 
 use greenroom_actors::agent::tool::ToolBody;
 use greenroom_actors::agent::{Choice, PendingAsk};
+use greenroom_actors::ports::model::Served;
 use greenroom_actors::ports::store::AskKind;
 use serde_json::{json, to_value};
 

@@ -16,8 +16,8 @@ use super::completion::{
 };
 use super::failure::FailureView;
 use crate::api::error::{ErrorCode, stream_failure};
-use crate::api::wire::generation_stream::write_data;
 use crate::api::wire::object_text::ObjectText;
+use crate::api::wire::server_sent::write_data;
 use crate::api::wire::ui_stream::DONE;
 
 /// Between the texts of two turns.

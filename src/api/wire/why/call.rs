@@ -4,12 +4,18 @@ use greenroom_actors::wait_report::{AwaitedCall, CallStage};
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
+use utoipa::openapi::Object;
 
 use crate::api::wire::Iso;
-use crate::api::wire::shape::call_stage;
+use crate::api::wire::shape::one_of;
 
 /// All values of `stage`.
 pub const CALL_STAGES: [&str; 4] = ["works", "queued", "follows", "asks"];
+
+/// Stage of the call of a tool.
+fn call_stage() -> Object {
+    one_of(CALL_STAGES)
+}
 
 /// Calls that the message of a wait names.
 const NAMED_MAX: usize = 3;

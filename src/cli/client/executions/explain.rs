@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::{Which, find};
+use super::Which;
 use crate::cli::client::api::Call;
 use crate::cli::client::events::{detail_of, painted, step_of};
 use crate::cli::client::exit::{Exit, Failure, quoted};
-use crate::cli::client::inbox::asked;
 use crate::cli::client::screen::Screen;
 use crate::cli::client::session::Session;
 use crate::cli::client::text::{cell, compact, items, plain, text};
+use crate::cli::client::wait::asked;
 
 /// Lists the recorded events.
 pub(super) async fn events(
@@ -20,7 +20,7 @@ pub(super) async fn events(
 ) -> Result<Exit, Failure> {
     /// Largest page.
     const PAGE_MAX: usize = 1_000;
-    let at = find::locate(&session.api, which).await?;
+    let at = which.locate(&session.api).await?;
     let path = at.path("events");
     let mut found: Vec<Value> = Vec::new();
     let mut after = Some(after);
@@ -42,7 +42,7 @@ pub(super) async fn events(
 
 /// Shows what an execution waits for, or how it ended.
 pub(super) async fn why(session: &Session, which: &Which) -> Result<Exit, Failure> {
-    let at = find::locate(&session.api, which).await?;
+    let at = which.locate(&session.api).await?;
     let why = session.api.data(Call::get(&at.path("why"))).await?;
     session.screen.value(&why, |why| lines_of(&session.screen, why, &session.addressing))?;
     Ok(Exit::Ok)

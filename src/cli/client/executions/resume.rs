@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Which, find};
+use super::Which;
 use crate::cli::client::api::Call;
 use crate::cli::client::complete;
 use crate::cli::client::exit::{Exit, Failure, quoted};
@@ -80,7 +80,7 @@ pub(super) async fn resume(session: &Session, options: &Resume) -> Result<Exit, 
     put_text(&mut body["options"], "stepId", options.step.as_ref());
     put_text(&mut body["options"], "suspensionId", options.suspension.as_ref());
     put_text(&mut body["options"], "userId", options.user.as_ref());
-    let at = find::locate(&session.api, &options.which).await?;
+    let at = options.which.locate(&session.api).await?;
     let path = at.path("resume");
     let key = options.idempotency_key.as_deref();
     let headers: Vec<_> = key.map(|key| ("idempotency-key", key)).into_iter().collect();
@@ -153,7 +153,7 @@ pub(super) async fn replay(session: &Session, options: &Replay) -> Result<Exit, 
     }
     put_text(&mut body["options"], "executionId", options.execution_id.as_ref());
     put_text(&mut body["options"], "userId", options.user.as_ref());
-    let at = find::locate(&session.api, &options.which).await?;
+    let at = options.which.locate(&session.api).await?;
     let path = at.path("replay");
     let key = options.idempotency_key.as_deref();
     let headers: Vec<_> = key.map(|key| ("idempotency-key", key)).into_iter().collect();

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::cli::client::api::Call;
-use crate::cli::client::executions::existing;
 use crate::cli::client::exit::{Failure, quoted};
+use crate::cli::client::find::existing;
 use crate::cli::client::session::Session;
 use crate::cli::client::text::{items, text};
 use crate::cli::client::wait::how_to_answer;

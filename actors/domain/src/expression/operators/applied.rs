@@ -7,8 +7,8 @@ use minijinja::value::Value;
 use minijinja::{Error, State, context};
 
 use crate::effort;
+use crate::expression::bare;
 use crate::expression::charged::charged;
-use crate::expression::engine;
 
 /// Longest tuple that repetition may create, because reading a tuple is not charged.
 const TUPLE_ITEMS_MAX: usize = 1_000;
@@ -22,7 +22,7 @@ static CONCATENATION: Original = Original(LazyLock::new(|| compiled("left ~ righ
 
 #[expect(clippy::expect_used, reason = "constants that a test evaluates")]
 fn compiled(source: &'static str) -> minijinja::Expression<'static, 'static> {
-    engine::shared().compile_expression(source).expect("an operator and two names")
+    bare::shared().compile_expression(source).expect("an operator and two names")
 }
 
 impl Original {
@@ -82,8 +82,8 @@ fn shown(value: &Value) -> Cow<'_, str> {
 
 fn joined(state: &State<'_, '_>, left: &str, right: &str) -> Result<Value, Error> {
     let bytes = left.len().checked_add(right.len());
-    engine::paid(effort::charge_text(bytes.unwrap_or(usize::MAX)))?;
-    engine::bounded_text(state, bytes)?;
+    bare::paid(effort::charge_text(bytes.unwrap_or(usize::MAX)))?;
+    bare::bounded_text(state, bytes)?;
     Ok(Value::from([left, right].concat()))
 }
 
@@ -103,13 +103,13 @@ fn pay_for_copies(state: &State<'_, '_>, value: &Value, count: &Value) -> Result
     let Some(count) = count.as_usize() else { return Ok(()) };
     if let Some(text) = value.as_str() {
         let bytes = text.len().checked_mul(count);
-        engine::bounded_text(state, bytes)?;
-        return engine::paid(effort::charge_text(bytes.unwrap_or(usize::MAX)));
+        bare::bounded_text(state, bytes)?;
+        return bare::paid(effort::charge_text(bytes.unwrap_or(usize::MAX)));
     }
     let items = value.len().unwrap_or_default().saturating_mul(count);
     if value.is_tuple() && items > TUPLE_ITEMS_MAX {
         let message = format!("a tuple of more than {TUPLE_ITEMS_MAX} items; repeat a list");
-        return Err(engine::refused(message));
+        return Err(bare::refused(message));
     }
-    engine::paid(effort::charge_all(items, 1))
+    bare::paid(effort::charge_all(items, 1))
 }

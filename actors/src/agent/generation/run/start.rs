@@ -7,7 +7,6 @@ use tokio::sync::oneshot;
 
 use crate::agent::AgentDefinition;
 use crate::agent::generation::active::ActiveGuard;
-use crate::agent::generation::generation_registry::GenerationRegistry;
 use crate::agent::generation::memory::{CONTEXT_LIMIT_DEFAULT, CONTEXT_LIMIT_MAX, Sent};
 use crate::agent::generation::recording::Recording;
 use crate::agent::generation::subscribers::{Replay, Subscribers};
@@ -26,7 +25,7 @@ use super::Outcome;
 
 /// A run that has not started, ready to be sent to its thread.
 pub(in crate::agent::generation) struct Start {
-    pub(super) deps: GenerationDeps,
+    pub(in crate::agent::generation) deps: GenerationDeps,
     pub(super) agent: Arc<AgentDefinition>,
     pub(super) model: Arc<dyn LanguageModel>,
     pub(super) id: Arc<str>,
@@ -157,10 +156,6 @@ impl Start {
 
     pub(in crate::agent::generation) fn id(&self) -> Arc<str> {
         Arc::clone(&self.id)
-    }
-
-    pub(in crate::agent::generation) fn registry(&self) -> Arc<GenerationRegistry> {
-        Arc::clone(&self.deps.live)
     }
 
     pub(in crate::agent::generation) fn recording(&self) -> Recording {

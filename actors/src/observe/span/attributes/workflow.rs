@@ -11,8 +11,7 @@ use super::{AttributeValue, Attributes, content_text};
 use crate::domain::ids::{StepPath, step_id_of};
 use crate::domain::principal::Principal;
 use crate::domain::usage::Usage;
-use crate::observe::span::{Span, SpanStatus, SpanWork};
-use crate::observe::trace::execution::{CANCELLED, INTERRUPTED};
+use crate::observe::span::{CANCELLED, INTERRUPTED, Span, SpanStatus, SpanWork};
 
 /// Adds the attributes of an execution's span.
 pub(super) fn describe(span: &Span, content: bool, attributes: &mut Attributes) {

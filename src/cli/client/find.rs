@@ -2,18 +2,25 @@
 
 use serde_json::Value;
 
-use super::{PAGE_MAX, Which};
-use crate::cli::client::api::{Api, Call};
-use crate::cli::client::exit::{Exit, Failure, quoted};
-use crate::cli::client::follow::Located;
-use crate::cli::client::refusal::request_id_of;
-use crate::cli::client::text::{items, text};
+use super::api::{Api, Call};
+use super::exit::{Exit, Failure, quoted};
+use super::follow::Located;
+use super::refusal::request_id_of;
+use super::text::{items, text};
 use crate::nearest::nearest;
 
-/// Finds an execution by its id. Fails with the nearest id if there is none.
-pub(super) async fn locate(api: &Api, which: &Which) -> Result<Located, Failure> {
-    let id = which.id.clone();
-    if let Some(workflow) = &which.workflow {
+/// Executions in a page.
+const PAGE_MAX: usize = 200;
+
+/// Finds an execution by its id, unless its workflow is given. Fails with the nearest id if there is
+/// none.
+pub(super) async fn locate(
+    api: &Api,
+    id: &str,
+    workflow: Option<&String>,
+) -> Result<Located, Failure> {
+    let id = id.to_owned();
+    if let Some(workflow) = workflow {
         return Ok(Located { workflow: workflow.clone(), id });
     }
     let mut cursor = String::new();
@@ -30,6 +37,19 @@ pub(super) async fn locate(api: &Api, which: &Which) -> Result<Located, Failure>
     }
     let (newest, request_id) = page(api, &[]).await?;
     Err(unknown(&id, items(&newest, "executions")).of_request(request_id))
+}
+
+/// Returns an execution that is there. Fails with the nearest id if there is none.
+pub(super) async fn existing(
+    api: &Api,
+    id: &str,
+    workflow: Option<&String>,
+) -> Result<Located, Failure> {
+    let at = locate(api, id, workflow).await?;
+    if workflow.is_some() {
+        at.state(api).await?;
+    }
+    Ok(at)
 }
 
 /// Returns a page of executions, and the id of the request.
