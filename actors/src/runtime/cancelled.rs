@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::generation::continuation::CANCELLED;
-use crate::agent::generation::put_away::{PutAway, end_and_count};
+use crate::agent::generation::idle_end::{IdleEnd, end_and_count};
 use crate::ports::store::{AskChange, AskState, GenerationStatus};
 use crate::requests::Unavailable;
 use crate::visibility::Visibility;
@@ -100,7 +100,7 @@ impl Runtime {
             None if entry.record.status.is_final() => Ok(Stopped::Changed),
             None if is_of_step => Ok(Stopped::StartsAgain),
             Some(_) | None => {
-                let end = PutAway {
+                let end = IdleEnd {
                     from: None,
                     revision: Some(revision),
                     status: GenerationStatus::Cancelled,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Map;
 
 use crate::agent::generation::continuation::Continuation;
-use crate::agent::generation::put_away::{PutAway, conversation_of, end_and_count};
+use crate::agent::generation::idle_end::{IdleEnd, conversation_of, end_and_count};
 use crate::agent::generation::{
     GenerateError, GenerationHandle, GenerationRequest, GenerationSubscriber, spawn_generation,
 };
@@ -328,7 +328,7 @@ impl Runtime {
         why: &str,
     ) -> Result<bool, Unavailable> {
         let at = self.shared.clock.now();
-        let end = PutAway { from, revision: None, status, error, why: why.to_owned(), at };
+        let end = IdleEnd { from, revision: None, status, error, why: why.to_owned(), at };
         end_and_count(&self.generation_deps(), id, end).await
     }
 }

@@ -9,7 +9,7 @@ use crate::agent::generation::GenerateError;
 use crate::agent::generation::continuation::{
     CAN_DECLINE, CallAsk, CallState, Continuation, OpenCall, ask_id, deadline_of,
 };
-use crate::agent::generation::put_away::{PutAway, end_and_count};
+use crate::agent::generation::idle_end::{IdleEnd, end_and_count};
 use crate::agent::generation::tools::{ApprovalAsk, Permission, ToolReturn, Waiting, usage_of};
 use crate::agent::generation::turn::{KeptTurns, Turns};
 use crate::agent::outcome::PendingAsk;
@@ -101,7 +101,7 @@ impl Run {
             Waiting::Child { generation_id, .. } => {
                 let (status, why) = (GenerationStatus::Cancelled, why.clone());
                 let at = self.deps.clock.now();
-                let end = PutAway { from: None, revision: None, status, error: None, why, at };
+                let end = IdleEnd { from: None, revision: None, status, error: None, why, at };
                 let ended = end_and_count(&self.deps, generation_id, end);
                 self.recording.during(ended).await?;
                 usage_of(&self.deps, generation_id).await

@@ -25,7 +25,7 @@ const ATTEMPTS_MAX: usize = 200;
 
 /// The end of a generation.
 #[derive(Clone)]
-pub(crate) struct PutAway {
+pub(crate) struct IdleEnd {
     /// Status that the generation must still have; one with another is left alone, because a process
     /// may work on it. `None`: any that is not final.
     pub(crate) from: Option<GenerationStatus>,
@@ -54,7 +54,7 @@ struct Ended {
 pub(crate) async fn end_and_count(
     deps: &GenerationDeps,
     id: &str,
-    end: PutAway,
+    end: IdleEnd,
 ) -> Result<bool, Unavailable> {
     let mut all = Vec::new();
     let has_ended = end_kept(&*deps.generations, id, end, &mut all).await;
@@ -86,7 +86,7 @@ impl Ended {
 async fn end_kept(
     store: &dyn Generations,
     id: &str,
-    end: PutAway,
+    end: IdleEnd,
     all: &mut Vec<Ended>,
 ) -> Result<bool, Unavailable> {
     for _ in 0..ATTEMPTS_MAX {
@@ -121,7 +121,7 @@ async fn end_kept(
             all.push(ended);
             for child in children {
                 let cancelled = GenerationStatus::Cancelled;
-                let end = PutAway {
+                let end = IdleEnd {
                     from: None,
                     revision: None,
                     status: cancelled,
@@ -154,9 +154,9 @@ pub(crate) fn conversation_of(
 fn put_away(
     entry: GenerationEntry,
     kept: Option<Continuation>,
-    end: PutAway,
+    end: IdleEnd,
 ) -> (GenerationWrite, Vec<Arc<GenerationStep>>) {
-    let PutAway { status, error, why, at, .. } = end;
+    let IdleEnd { status, error, why, at, .. } = end;
     let GenerationEntry { mut record, steps } = entry;
     (record.status, record.end_time, record.error) = (status, Some(at), error);
     let Some(kept) = kept else {
