@@ -8,6 +8,7 @@
 mod active;
 pub(crate) mod actor;
 mod compiled;
+pub(crate) mod continuable;
 pub(crate) mod continuation;
 mod control;
 mod generation_registry;
