@@ -189,7 +189,8 @@ fn what_a_client_says_of_approvals_is_not_stored() {
         let (sent, generation_id, at) = (Sent::New, "g", Timestamp(9));
         let asked = MemoryInput { messages: &messages, sent, context_limit: 4, generation_id, at };
         let memory = Remembered::new(key(), None, vec![kept.clone()], &asked);
-        let write = memory.memory.write(Vec::new(), ApprovedTools::new(), "g", Timestamp(9)).messages;
+        let write =
+            memory.memory.write(Vec::new(), ApprovedTools::new(), "g", Timestamp(9)).messages;
         let of_a1 = write.into_iter().find(|message| message.id == "a1");
         assert_eq!(of_a1.map(|message| message.parts), written);
     }
