@@ -115,25 +115,17 @@ impl Answers {
 }
 
 impl ToolContext {
-    /// Creates a context like that of a direct call without a caller, for unit tests. The fields are
-    /// public and can be set.
-    ///
-    /// ```
-    /// use greenroom_actors::agent::tool::ToolContext;
-    ///
-    /// let mut context = ToolContext::for_test();
-    /// context.user_id = Some("ann".into());
-    /// assert_eq!(context.idempotency_key, "test");
-    /// ```
-    pub fn for_test() -> Self {
+    /// Creates the context of a call that has only its ids: no caller, nothing asked before, and nothing
+    /// that takes progress or notes.
+    pub(crate) fn new(tool_call_id: Arc<str>, idempotency_key: String) -> Self {
         Self {
             agent_id: None,
             generation_id: None,
-            tool_call_id: Arc::from("test"),
+            tool_call_id,
             user_id: None,
             conversation_id: None,
             context: Arc::default(),
-            idempotency_key: "test".to_owned(),
+            idempotency_key,
             cancellation: CancellationToken::new(),
             trace: None,
             is_repetition: false,
@@ -149,6 +141,20 @@ impl ToolContext {
             expiry: Expiry::default(),
             home: Home::default(),
         }
+    }
+
+    /// Creates a context like that of a direct call without a caller, for unit tests. The fields are
+    /// public and can be set.
+    ///
+    /// ```
+    /// use greenroom_actors::agent::tool::ToolContext;
+    ///
+    /// let mut context = ToolContext::for_test();
+    /// context.user_id = Some("ann".into());
+    /// assert_eq!(context.idempotency_key, "test");
+    /// ```
+    pub fn for_test() -> Self {
+        Self::new(Arc::from("test"), "test".to_owned())
     }
 
     /// Holds the place of the call among the concurrent calls of its tool, for work on another thread.
