@@ -77,8 +77,12 @@ impl ToolDefinition {
     /// Compiles the schema of the arguments.
     pub fn new(spec: ToolSpec, body: ToolBody) -> Result<Self, SchemaError> {
         let arguments = Arc::new(Schema::compile(&spec.parameters)?);
-        let on_crash = OnCrash::default();
-        Ok(Self {
+        Ok(Self::compiled(spec, arguments, body))
+    }
+
+    /// Creates a tool whose `spec.parameters` are compiled already.
+    pub fn compiled(spec: ToolSpec, arguments: Arc<Schema>, body: ToolBody) -> Self {
+        Self {
             spec,
             arguments,
             body,
@@ -86,9 +90,9 @@ impl ToolDefinition {
             task_timeout: None,
             permits: None,
             approval: None,
-            on_crash,
+            on_crash: OnCrash::default(),
             on_withdrawal: None,
-        })
+        }
     }
 
     /// Creates a tool that runs a workflow. Parameters default to the workflow's input schema, the
