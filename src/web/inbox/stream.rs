@@ -68,7 +68,7 @@ pub(crate) struct AskStreamActor {
 }
 
 /// News, or that some were missed.
-struct Heard(Result<AskNews, ()>);
+struct Received(Result<AskNews, ()>);
 
 impl AskStreamActor {
     fn beat(&mut self, ctx: &mut Context<Self>) {
@@ -110,8 +110,8 @@ impl Actor for AskStreamActor {
             ctx.add_stream(stream::unfold(start, |(mut news, queue)| async move {
                 queue.room().await;
                 match news.recv().await {
-                    Ok(heard) => Some((Heard(Ok(heard)), (news, queue))),
-                    Err(RecvError::Lagged(_)) => Some((Heard(Err(())), (news, queue))),
+                    Ok(news_item) => Some((Received(Ok(news_item)), (news, queue))),
+                    Err(RecvError::Lagged(_)) => Some((Received(Err(())), (news, queue))),
                     Err(RecvError::Closed) => None,
                 }
             }));
@@ -126,8 +126,8 @@ impl Actor for AskStreamActor {
     }
 }
 
-impl StreamHandler<Heard> for AskStreamActor {
-    fn handle(&mut self, Heard(news): Heard, ctx: &mut Self::Context) {
+impl StreamHandler<Received> for AskStreamActor {
+    fn handle(&mut self, Received(news): Received, ctx: &mut Self::Context) {
         if !self.queue.has_receiver() {
             ctx.stop();
             return;
