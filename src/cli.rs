@@ -277,7 +277,7 @@ fn run_server(config: Config, screen: &mut dyn Write, begun: impl FnOnce(SocketA
 /// Prints a result to stdout, problems to stderr.
 fn finish(result: Result<Vec<String>, Vec<String>>) -> ExitCode {
     match result {
-        Ok(lines) => said(&mut io::stdout(), &lines, ExitCode::SUCCESS),
+        Ok(lines) => print_result(&mut io::stdout(), &lines, ExitCode::SUCCESS),
         Err(problems) => {
             print(&mut io::stderr(), &problems);
             ExitCode::FAILURE
@@ -287,7 +287,11 @@ fn finish(result: Result<Vec<String>, Vec<String>>) -> ExitCode {
 
 /// Prints what a command was asked for, and returns its exit code: another one if that could not be
 /// written, since its reader has only a part.
-fn said<T: std::fmt::Display>(screen: &mut dyn Write, lines: &[T], exit: ExitCode) -> ExitCode {
+fn print_result<T: std::fmt::Display>(
+    screen: &mut dyn Write,
+    lines: &[T],
+    exit: ExitCode,
+) -> ExitCode {
     let mut write = || {
         lines.iter().try_for_each(|line| screen.write_all(format!("{line}\n").as_bytes()))?;
         screen.flush()

@@ -19,6 +19,7 @@ mod faces;
 pub(crate) mod gate;
 mod generation_stream;
 mod handle;
+mod heartbeat;
 mod history;
 mod html;
 mod ids;

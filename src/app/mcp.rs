@@ -25,7 +25,6 @@ use super::Outward;
 use super::tools::{OutwardCall, OutwardFunction};
 #[cfg(feature = "mcp")]
 use crate::adapters::mcp::hub::{McpEnvironment, McpHub, Placeholder};
-use crate::adapters::mcp::settings::McpServer;
 use crate::adapters::outbound::OutboundClients;
 #[cfg(feature = "mcp")]
 use crate::adapters::tools::secrets::SecretLookup;
@@ -90,18 +89,10 @@ pub(super) fn add_placeholders(
         };
         let made = ToolDefinition::new(spec, ToolBody::Function(function));
         let made = made.map_err(|error| refused(error.to_string()))?;
-        let McpServer { approval, limits, .. } = &server.server;
-        let approval = approval.as_ref().filter(|(globs, _)| globs.selects(tool));
-        let made = ToolDefinition {
-            timeout: limits.timeout,
-            task_timeout: Some(limits.task_timeout),
-            permits,
-            on_withdrawal,
-            approval: approval.map(|(_, approval)| Arc::clone(approval)),
-            // its function decides once the server is connected
-            on_crash: OnCrash::Repeat,
-            ..made
-        };
+        // its function decides once the server is connected
+        let on_crash = OnCrash::Repeat;
+        let made = ToolDefinition { permits, on_withdrawal, on_crash, ..made };
+        let made = server.server.define(tool, false, made);
         registry.tools.insert(name, Arc::new(made));
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use super::output::Output;
-use super::{Arguments, counted, load, said};
+use super::{Arguments, counted, load, print_result};
 use crate::app::outline_of_store;
 use crate::config::{Config, ConfigProblem, Severity};
 
@@ -93,7 +93,7 @@ pub(super) fn check(arguments: &Arguments, options: Options, screen: &mut dyn Wr
             }
         }
     }
-    said(screen, &lines, if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    print_result(screen, &lines, if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn summary(arguments: &Arguments, config: &Config, report: &Report<'_>) -> String {

@@ -13,7 +13,9 @@ use std::process::ExitCode;
 use self::finding::{Finding, State};
 use super::client::pretty;
 use super::output::Output;
-use super::{Arguments, counted, problems_of_rules, problems_of_secrets, read_or_examples, said};
+use super::{
+    Arguments, counted, print_result, problems_of_rules, problems_of_secrets, read_or_examples,
+};
 use crate::app;
 use crate::config::{Config, ConfigProblem, Proxies};
 
@@ -43,7 +45,11 @@ pub(super) fn run(arguments: &Arguments, options: Options) -> ExitCode {
         Output::Json => vec![pretty(&finding::report(&findings, is_well))],
         Output::Text => findings.iter().map(ToString::to_string).collect(),
     };
-    said(&mut io::stdout(), &lines, if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    print_result(
+        &mut io::stdout(),
+        &lines,
+        if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE },
+    )
 }
 
 fn examine(from: (&str, bool), config: &Config, options: Options) -> Vec<Finding> {

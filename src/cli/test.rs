@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 
 use self::report::Ran;
-use super::{Arguments, CONFIG_FILE, read_open, said};
+use super::{Arguments, CONFIG_FILE, print_result, read_open};
 use crate::Greenroom;
 use crate::app::Registered;
 use crate::config::Config;
@@ -49,16 +49,16 @@ enum Form {
 pub(super) fn run(arguments: &Arguments, options: &Options) -> ExitCode {
     let config = match read_open(arguments) {
         Ok(config) => config,
-        Err(problems) => return said(&mut io::stderr(), &problems, ExitCode::FAILURE),
+        Err(problems) => return print_result(&mut io::stderr(), &problems, ExitCode::FAILURE),
     };
     let wrong = misnamed(&config, &Registered::default());
     if !wrong.is_empty() {
-        return said(&mut io::stderr(), &wrong, ExitCode::FAILURE);
+        return print_result(&mut io::stderr(), &wrong, ExitCode::FAILURE);
     }
     let filter = options.filter.as_deref().unwrap_or_default();
     let tests: Vec<_> = config.tests.iter().filter(|it| it.title().contains(filter)).collect();
     if tests.is_empty() {
-        return said(&mut io::stderr(), &[none(&config, filter)], ExitCode::FAILURE);
+        return print_result(&mut io::stderr(), &[none(&config, filter)], ExitCode::FAILURE);
     }
     let began = Instant::now();
     let is_followed = options.output == Form::Text && !options.update;
@@ -69,8 +69,8 @@ pub(super) fn run(arguments: &Arguments, options: &Options) -> ExitCode {
     if options.update {
         let updated = testing::run(update::update(&config, &ran));
         return match updated {
-            Ok(lines) => said(&mut io::stdout(), &lines, ExitCode::SUCCESS),
-            Err(lines) => said(&mut io::stderr(), &lines, ExitCode::FAILURE),
+            Ok(lines) => print_result(&mut io::stdout(), &lines, ExitCode::SUCCESS),
+            Err(lines) => print_result(&mut io::stderr(), &lines, ExitCode::FAILURE),
         };
     }
     let exit = match ran.iter().all(Ran::passed) {
@@ -82,10 +82,10 @@ pub(super) fn run(arguments: &Arguments, options: &Options) -> ExitCode {
         Form::Json => report::json(&ran),
         Form::Junit => match report::junit(&ran) {
             Ok(text) => text,
-            Err(why) => return said(&mut io::stderr(), &[why], ExitCode::FAILURE),
+            Err(why) => return print_result(&mut io::stderr(), &[why], ExitCode::FAILURE),
         },
     };
-    said(&mut io::stdout(), &[report], exit)
+    print_result(&mut io::stdout(), &[report], exit)
 }
 
 /// Runs tests in their order, and writes about each as soon as it has ended if that is `followed`.
@@ -104,7 +104,8 @@ async fn run_all<'c>(
     for test in tests {
         let one = Ran { test, tested: run_test(test, &server).await };
         if is_followed {
-            let written = said(&mut io::stdout(), &report::lines(&one, width), ExitCode::SUCCESS);
+            let written =
+                print_result(&mut io::stdout(), &report::lines(&one, width), ExitCode::SUCCESS);
             if written != ExitCode::SUCCESS {
                 return Err(written);
             }

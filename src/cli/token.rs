@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::client::{compact, duration_of, plain, pretty};
 use super::output::Output;
-use super::{Arguments, finish, print, read, said};
+use super::{Arguments, finish, print, print_result, read};
 use crate::app::{self, Variables};
 use crate::auth::{AuthError, Providers, RequestHead, TOKEN_BYTES_MAX, Unverified, User, sign};
 use crate::config::Config;
@@ -175,7 +175,7 @@ impl Server<'_> {
             Output::Text => lines(&content, &verdict),
         };
         let exit = if verdict.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-        said(&mut io::stdout(), &lines, exit)
+        print_result(&mut io::stdout(), &lines, exit)
     }
 
     /// Returns the user of a token, as the server's own providers see it.

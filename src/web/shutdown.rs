@@ -2,11 +2,16 @@
 
 use std::future::{Ready, ready};
 
+use actix::fut::wrap_future;
+use actix::{Actor, ActorFutureExt as _, AsyncContext};
 use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest, web};
 use tokio::sync::watch;
 
 use crate::api::ApiError;
+
+/// Reason for clients whose streams end at a stop.
+pub(crate) const SHUTTING_DOWN: &str = "the server is shutting down";
 
 /// Signal that the server stops, for handlers of added routes with long-running answers. An answer
 /// that ends when the signal fires ends cleanly, and the stop does not wait for it. It fires once
@@ -62,6 +67,17 @@ impl Shutdown {
         let mut signal = self.0.subscribe();
         // The sender lives in `self`: waiting cannot fail before the signal fires.
         let _ = signal.wait_for(|is_fired| *is_fired).await;
+    }
+
+    /// Calls a function of an actor when the signal fires.
+    pub(crate) fn notify<A>(&self, ctx: &mut A::Context, act: fn(&mut A, &mut A::Context))
+    where
+        A: Actor,
+        A::Context: AsyncContext<A>,
+    {
+        let shutdown = self.clone();
+        let fired = wrap_future::<_, A>(async move { shutdown.fired().await });
+        ctx.spawn(fired.map(move |(), actor, ctx| act(actor, ctx)));
     }
 }
 

@@ -8,7 +8,7 @@ mod actor;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use actix_web::web::{Bytes, Data};
+use actix_web::web::Data;
 use actix_web::{Error, HttpRequest, HttpResponse};
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
@@ -24,7 +24,6 @@ use crate::web::peer::SendBuffer;
 use crate::web::pending_stream::PendingStream;
 use crate::web::settings::Settings;
 use crate::web::sse::actor::{Connection, EventSource, EventStreamActor, ReadFrom, subscriber_at};
-use crate::web::subscriber_queue::Delivery;
 
 pub(crate) use crate::web::sse::actor::Begin;
 
@@ -100,13 +99,6 @@ impl PendingStream<EventStreamActor> {
     pub(crate) fn respond(self) -> HttpResponse {
         let (mut head, body) = self.into_answer();
         head.content_type("text/event-stream")
-            .streaming(body.map(|delivery| Ok::<_, Error>(bytes_of(delivery))))
-    }
-}
-
-fn bytes_of(delivery: Delivery<Bytes>) -> Bytes {
-    match delivery {
-        Delivery::Item(bytes) => bytes,
-        Delivery::Missed(count) => Bytes::from(format!(": dropped {count}\n\n")),
+            .streaming(body.map(|delivery| Ok::<_, Error>(delivery.into_bytes())))
     }
 }

@@ -19,9 +19,6 @@ use crate::telemetry::metrics::Count;
 use crate::web::backlog::{Backlog, Held};
 use crate::web::peer::SendBuffer;
 
-/// Comment in an event stream that keeps an idle connection open.
-pub(crate) const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
-
 /// Limits of a queue.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
@@ -37,6 +34,20 @@ pub(crate) enum Delivery<T> {
     Missed(u64),
 }
 
+impl Delivery<Bytes> {
+    /// Returns the bytes of an event stream, which reports missed events in a comment.
+    pub(crate) fn into_bytes(self) -> Bytes {
+        match self {
+            Self::Item(bytes) => bytes,
+            Self::Missed(count) => comment(&format!("dropped {count}")),
+        }
+    }
+}
+
+fn comment(text: &str) -> Bytes {
+    Bytes::from(format!(": {text}\n\n"))
+}
+
 /// Room that an item takes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Weight {
@@ -45,7 +56,8 @@ pub(crate) struct Weight {
 }
 
 impl Weight {
-    const NONE: Self = Self { events: 0, bytes: 0 };
+    /// Weight of what is not limited, as comments are.
+    pub(crate) const NONE: Self = Self { events: 0, bytes: 0 };
 }
 
 /// Size of the pieces given to the connection, which copies them and holds them uncounted.
@@ -247,6 +259,11 @@ impl<T> SubscriberQueue<T> {
 }
 
 impl SubscriberQueue<Bytes> {
+    /// Queues a comment of an event stream regardless of the limits.
+    pub(crate) fn push_comment(&self, text: &str) {
+        self.push_anyway(comment(text), Weight::NONE);
+    }
+
     /// Queues events that can be read again from the journal. Anything fits into an empty queue.
     pub(crate) fn offer(&self, bytes: Bytes, events: usize) -> Offered {
         let mut queue = self.queue.borrow_mut();

@@ -46,7 +46,7 @@ use crate::state::{Node, State};
 use crate::status::Status;
 use crate::time::Timestamp;
 
-pub use crate::state::Misplaced;
+pub use crate::state::MisplacedFact;
 pub use call::{Callee, DueCall, FunctionCall};
 pub use child::{ChildReport, ChildStatus};
 pub use command::{Command, Decision, Handled, Refusal};

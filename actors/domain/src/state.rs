@@ -29,7 +29,7 @@ use crate::time::Timestamp;
 use crate::usage::Usage;
 
 pub use crate::outcome::Outcome;
-pub use apply::Misplaced;
+pub use apply::MisplacedFact;
 pub use compensating::{BegunCompensation, Compensating};
 pub use lanes::Lanes;
 pub use node::{Child, Node, Phase, Resumed, Sequence, Settled, Wait};

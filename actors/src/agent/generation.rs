@@ -8,15 +8,16 @@
 mod active;
 pub(crate) mod actor;
 mod compiled;
+pub(crate) mod continuable;
 pub(crate) mod continuation;
 mod control;
 mod generation_registry;
 mod handle;
+pub(crate) mod idle_end;
 pub(crate) mod left_behind;
 mod memory;
 mod object;
 mod options;
-pub(crate) mod put_away;
 mod recording;
 mod run;
 mod sequencer;

@@ -2,8 +2,8 @@
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use actix::{AsyncContext, Context};
@@ -14,9 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::ToolAsk;
 use crate::agent::generation::tools::{Invocation, ToolReturn, Waiting, checked, invoke};
-use crate::agent::tool::{
-    Answers, Expiry, NoteRecipient, NoteSender, Reached, ToolContext, ToolDefinition,
-};
+use crate::agent::tool::{Answers, Expiry, NoteRecipient, NoteSender, ToolContext, ToolDefinition};
 use crate::domain::fact::McpCall;
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::StepPath;
@@ -244,29 +242,16 @@ impl ExecutionActor {
     ) -> ToolContext {
         let start = &life.machine.state().start;
         let context = start.context.as_object();
-        let idempotency_key = life.machine.idempotency_key(path);
+        let key = life.machine.idempotency_key(path);
         ToolContext {
-            agent_id: None,
-            generation_id: None,
-            tool_call_id: Arc::from(idempotency_key.as_str()),
             user_id: start.user_id.clone(),
             conversation_id: start.conversation_id.clone(),
             context: Arc::new(context.map_or_else(Map::new, Map::clone)),
-            idempotency_key,
             cancellation,
             trace: Some(self.trace_below(life, path, attempt)),
             is_repetition: follows_interruption(life, path),
-            answers: Arc::default(),
-            memo: None,
-            approved: None,
-            progress: ProgressSender::default(),
-            has_noted: false,
-            notes: None,
-            slot: Weak::new(),
-            follows_task: CancellationToken::new(),
-            reached: Reached::default(),
-            expiry: Expiry::default(),
             home: self.shared.home.clone(),
+            ..ToolContext::new(Arc::from(key.as_str()), key)
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use actix::Context;
 
 use crate::agent::generation::GenerationDeps;
-use crate::agent::generation::put_away::{PutAway, end_and_count};
+use crate::agent::generation::idle_end::{IdleEnd, end_and_count};
 use crate::domain::fact::{Fact, Recorded};
 use crate::domain::ids::step_generation_id;
 use crate::domain::plan::Work;
@@ -53,7 +53,7 @@ async fn end(shared: &Shared, interrupted: &Interrupted) -> Result<(), Unavailab
     if entry.record.status.is_final() || shared.generations.get().is_some_and(runs) {
         return Ok(());
     }
-    let end = PutAway {
+    let end = IdleEnd {
         revision: None,
         // an answer may arrive meanwhile
         from: None,

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::agent::PendingAsk;
-
+use crate::agent::generation::continuable::Continuable;
 use crate::agent::generation::continuation::{CAN_DECLINE, CallAnswer, CallAsk, DecidedBy};
 use crate::agent::generation::tools::{checked, child_of};
 use crate::domain::hash::long_hash;
@@ -25,7 +25,7 @@ use crate::requests::{
 };
 use crate::runtime::Runtime;
 use crate::runtime::decision::{self, Decision};
-use crate::runtime::suspended::{Change, Kept};
+use crate::runtime::suspended::Change;
 use crate::visibility::Visibility;
 
 impl Runtime {
@@ -146,8 +146,8 @@ impl Runtime {
         check_depth(&answer.data, depth_max)
             .map_err(|deep| AskError::InvalidData(deep.to_string()))?;
         let has_passed = AtomicBool::new(!self.shared.checks_answers());
-        let changed = self.change_kept(&call.generation_id, async |found: &Kept| {
-            let Some((_, asked)) = found.kept.asked(ask_id) else {
+        let changed = self.change_continuation(&call.generation_id, async |found: &Continuable| {
+            let Some((_, asked)) = found.continuation.asked(ask_id) else {
                 return Ok(Change::None(false));
             };
             let taken = self.call_answer(asked, call, &answer.data, answer.by.clone()).await?;
@@ -158,15 +158,19 @@ impl Runtime {
                 self.check_call_answer(ask_id, &answer, access).await?;
                 has_passed.store(true, Ordering::Relaxed);
             }
-            let mut kept = found.kept.clone();
-            kept.answer(ask_id, taken);
+            let mut continuation = found.continuation.clone();
+            continuation.answer(ask_id, taken);
             let asks = vec![AskChange::Close {
                 id: Arc::clone(ask_id),
                 state: AskState::Answered,
                 at: self.shared.clock.now(),
                 answer: Some(Arc::new(answer.clone())),
             }];
-            Ok::<_, AskError>(Change::Put { kept: Box::new(kept), asks, value: true })
+            Ok::<_, AskError>(Change::Put {
+                continuation: Box::new(continuation),
+                asks,
+                value: true,
+            })
         });
         match changed.await? {
             Some((true, is_ready)) => Ok(is_ready),
@@ -306,7 +310,7 @@ impl Runtime {
 
     /// Returns what a generation waits for, if it is suspended.
     pub async fn pending_asks(&self, generation_id: &str) -> Result<Vec<PendingAsk>, Unavailable> {
-        match self.kept(generation_id).await? {
+        match self.continuable(generation_id).await? {
             Some(found) if found.entry.record.status == GenerationStatus::Suspended => {
                 self.open_asks(&found).await
             }
@@ -316,9 +320,12 @@ impl Runtime {
 
     /// Returns the asks of a generation that wait for an answer. Those of a sub-agent are looked up:
     /// the caller's continuation has them until all of them are answered.
-    pub(super) async fn open_asks(&self, found: &Kept) -> Result<Vec<PendingAsk>, Unavailable> {
+    pub(super) async fn open_asks(
+        &self,
+        found: &Continuable,
+    ) -> Result<Vec<PendingAsk>, Unavailable> {
         let mut open = Vec::new();
-        for pending in found.kept.asks() {
+        for pending in found.continuation.asks() {
             let is_open = match pending.shown_at {
                 None => true,
                 Some(_) => {

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::agent::generation::continuable::Continuable;
 use crate::agent::generation::continuation::CANCELLED;
-use crate::agent::generation::put_away::{PutAway, end_and_count};
+use crate::agent::generation::idle_end::{IdleEnd, end_and_count};
 use crate::ports::store::{AskChange, AskState, GenerationStatus};
 use crate::requests::Unavailable;
 use crate::visibility::Visibility;
 
 use super::Runtime;
-use super::suspended::{ATTEMPTS_MAX, Change, Kept};
+use super::suspended::{ATTEMPTS_MAX, Change};
 
 /// Time after which a generation that has changed is looked at again.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(10);
@@ -62,7 +63,7 @@ impl Runtime {
                 None => return Err(CancelGenerationError::NotFound(id())),
                 Some(GenerationStatus::Cancelled) if was_live => return Ok(()),
                 Some(GenerationStatus::Working | GenerationStatus::Suspended) => {
-                    match self.stop_kept(generation_id, revision).await? {
+                    match self.stop_idle(generation_id, revision).await? {
                         Stopped::Cancelled => return Ok(()),
                         // an answer came first: it runs soon, or has ended
                         Stopped::Changed => tokio::time::sleep(LOOK_AGAIN_AFTER).await,
@@ -81,26 +82,26 @@ impl Runtime {
 
     /// Cancels a generation that no process runs, if its continuation still has this revision, and
     /// those that its tools have asked. What follows is done also if the caller leaves.
-    async fn stop_kept(&self, id: &str, revision: u64) -> Result<Stopped, Unavailable> {
-        let kept: Arc<str> = Arc::from(id);
-        let stopping = async move |runtime: Self| runtime.stop_kept_here(&kept, revision).await;
+    async fn stop_idle(&self, id: &str, revision: u64) -> Result<Stopped, Unavailable> {
+        let own: Arc<str> = Arc::from(id);
+        let stopping = async move |runtime: Self| runtime.stop_idle_here(&own, revision).await;
         self.to_the_end(id, stopping).await?
     }
 
-    async fn stop_kept_here(&self, id: &Arc<str>, revision: u64) -> Result<Stopped, Unavailable> {
+    async fn stop_idle_here(&self, id: &Arc<str>, revision: u64) -> Result<Stopped, Unavailable> {
         let Some(entry) = self.shared.store.generation(id).await? else {
             return Ok(Stopped::Changed);
         };
         let is_of_step = entry.record.origin.is_some();
-        match self.kept(id).await? {
-            Some(found) if found.kept.is_awaited(&entry.record) => {
+        match self.continuable(id).await? {
+            Some(found) if found.continuation.is_awaited(&entry.record) => {
                 self.stop_awaited(id, revision).await
             }
             // that its step has ended
             None if entry.record.status.is_final() => Ok(Stopped::Changed),
             None if is_of_step => Ok(Stopped::StartsAgain),
             Some(_) | None => {
-                let end = PutAway {
+                let end = IdleEnd {
                     from: None,
                     revision: Some(revision),
                     status: GenerationStatus::Cancelled,
@@ -119,19 +120,23 @@ impl Runtime {
     /// Cancels a generation for which something waits. It ends when that takes it up.
     async fn stop_awaited(&self, id: &Arc<str>, revision: u64) -> Result<Stopped, Unavailable> {
         let at = self.shared.clock.now();
-        let changed = self.change_kept(id, async |found: &Kept| {
-            if found.kept.is_cancelled {
+        let changed = self.change_continuation(id, async |found: &Continuable| {
+            if found.continuation.is_cancelled {
                 return Ok::<_, Unavailable>(Change::None(Some((Vec::new(), Vec::new()))));
             }
             if found.revision != revision {
                 return Ok(Change::None(None));
             }
-            let mut kept = found.kept.clone();
-            let stopped = (kept.children().collect(), kept.open_questions());
+            let mut continuation = found.continuation.clone();
+            let stopped = (continuation.children().collect(), continuation.open_questions());
             let state = AskState::Withdrawn;
-            let withdrawn = kept.cancel().into_iter();
+            let withdrawn = continuation.cancel().into_iter();
             let asks = withdrawn.map(|id| AskChange::Close { id, state, at, answer: None });
-            Ok(Change::Put { kept: Box::new(kept), asks: asks.collect(), value: Some(stopped) })
+            Ok(Change::Put {
+                continuation: Box::new(continuation),
+                asks: asks.collect(),
+                value: Some(stopped),
+            })
         });
         let Some((Some((children, questions)), _)) = changed.await? else {
             return Ok(Stopped::Changed);
@@ -140,7 +145,7 @@ impl Runtime {
         questions.into_iter().for_each(|question| question.notify(&registry.tools));
         for child in children {
             let to = GenerationStatus::Cancelled;
-            if let Err(why) = self.end_kept(&child, None, to, None, CANCELLED).await {
+            if let Err(why) = self.end_idle(&child, None, to, None, CANCELLED).await {
                 // the look for those that nothing waits for ends it
                 log::warn!("generation {child} is not cancelled yet: {why}");
             }

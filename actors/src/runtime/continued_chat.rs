@@ -79,7 +79,7 @@ impl Runtime {
                 return Ok(ContinuedChat::Streams(StreamedGeneration::new(id, handle)));
             }
         }
-        let Some(found) = self.kept(&id).await? else {
+        let Some(found) = self.continuable(&id).await? else {
             return Err(ContinueChatError::NothingWaits);
         };
         let mut asks = self.open_asks(&found).await?;
@@ -91,7 +91,7 @@ impl Runtime {
         }
         Ok(ContinuedChat::Waits(WaitingChat {
             generation_id: id.to_string(),
-            message_id: found.kept.message_id().to_owned(),
+            message_id: found.continuation.message_id().to_owned(),
             usage: found.entry.record.usage.unwrap_or_default(),
             asks,
         }))
@@ -106,7 +106,7 @@ impl Runtime {
         chat: &ContinueChat,
     ) -> Result<Vec<(Arc<str>, Result<Option<Arc<str>>, AskError>)>, Unavailable> {
         let replies = Replies::of(&chat.replies);
-        let asks = self.kept(generation_id).await?.map(|found| found.kept.asks());
+        let asks = self.continuable(generation_id).await?.map(|found| found.continuation.asks());
         let answers = asks.into_iter().flatten().filter_map(|ask| {
             let data = answer_of(replies.to(&ask)?, ask.kind)?;
             Some((ask.ask_id, data))
@@ -165,8 +165,8 @@ impl Runtime {
         let AskSubject::Call(call) = ask.subject else { return Ok(None) };
         let mut id = Some(call.generation_id).filter(|_| is_visible);
         while let Some(child) = &id {
-            let Some(found) = self.kept(child).await? else { return Ok(None) };
-            match found.kept.parent {
+            let Some(found) = self.continuable(child).await? else { return Ok(None) };
+            match found.continuation.parent {
                 Some(parent) => id = Some(parent),
                 None => {
                     return Ok(id.filter(|_| found.entry.record.agent_id == chat.agent_id));

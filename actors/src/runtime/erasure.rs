@@ -55,7 +55,7 @@ impl Runtime {
         }
         for id in chats {
             let (from, to) = (Some(GenerationStatus::Suspended), GenerationStatus::Cancelled);
-            self.end_kept(&id, from, to, None, "the conversation was deleted").await?;
+            self.end_idle(&id, from, to, None, "the conversation was deleted").await?;
         }
         self.shared.store.delete_conversation(key).await.map_err(Unavailable::from)
     }
@@ -95,7 +95,7 @@ impl Runtime {
             return Ok(());
         }
         let to = GenerationStatus::Cancelled;
-        self.end_kept(id, None, to, None, "the user was erased").await.map(drop)
+        self.end_idle(id, None, to, None, "the user was erased").await.map(drop)
     }
 
     /// Returns true if a step waits for a generation, or for one that waits for it.
@@ -106,8 +106,8 @@ impl Runtime {
             if entry.record.origin.is_some() {
                 return Ok(true);
             }
-            next = match self.kept(&id).await? {
-                Some(found) => found.kept.parent,
+            next = match self.continuable(&id).await? {
+                Some(found) => found.continuation.parent,
                 // that of a sub-agent whose first turn is under way, maybe in another process
                 None => return Ok(entry.record.trace.root_type == EntityType::Workflow),
             };
@@ -138,18 +138,18 @@ impl Runtime {
     /// Has a generation that waits forget its conversation, and its user.
     async fn strike(&self, id: &str, what: Forgets) -> Result<(), Unavailable> {
         for _ in 0..ATTEMPTS_MAX {
-            let Some(mut found) = self.kept(id).await? else { return Ok(()) };
-            let kept = found.kept.clone();
-            let kept = match what {
-                Forgets::Conversation => kept.without_memory(),
+            let Some(mut found) = self.continuable(id).await? else { return Ok(()) };
+            let continuation = found.continuation.clone();
+            let continuation = match what {
+                Forgets::Conversation => continuation.without_memory(),
                 Forgets::User => {
                     // a conversation without a user is another one
                     let record = &mut found.entry.record;
                     (record.user_id, record.conversation_id) = (None, None);
-                    kept.without_user()
+                    continuation.without_user()
                 }
             };
-            if self.put_kept(found, &kept, Vec::new()).await? {
+            if self.put_continuation(found, &continuation, Vec::new()).await? {
                 return Ok(());
             }
         }

@@ -84,8 +84,9 @@ impl Runtime {
                     Ok((None, _)) | Err(ReadError::Corrupt(_)) => continue,
                     Err(error @ ReadError::Unavailable(_)) => return Err(error.into()),
                 };
-            let kept = stored.and_then(|it| Continuation::read(&it.body, &entry.record).ok());
-            let calls = entry.steps.last().map(|last| awaited_calls(last, kept.as_ref()));
+            let continuation =
+                stored.and_then(|it| Continuation::read(&it.body, &entry.record).ok());
+            let calls = entry.steps.last().map(|last| awaited_calls(last, continuation.as_ref()));
             report.calls.insert(id, calls.unwrap_or_default());
         }
         Ok(report)

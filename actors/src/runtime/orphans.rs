@@ -30,15 +30,15 @@ impl Runtime {
     }
 
     async fn end_if_orphan(&self, id: &str) -> Result<(), Unavailable> {
-        let Some(found) = self.kept(id).await? else { return Ok(()) };
-        let Some(parent) = &found.kept.parent else {
+        let Some(found) = self.continuable(id).await? else { return Ok(()) };
+        let Some(parent) = &found.continuation.parent else {
             // ends one whose step has ended
             return self.go_on(id, None, None).await.map(drop);
         };
         let parent = self.shared.store.generation(parent).await?;
         if parent.is_none_or(|parent| parent.record.status.is_final()) {
             let why = "the generation that asked has ended";
-            self.end_kept(id, None, GenerationStatus::Cancelled, None, why).await?;
+            self.end_idle(id, None, GenerationStatus::Cancelled, None, why).await?;
         }
         Ok(())
     }

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use serde_json::Map;
 
+use crate::agent::generation::continuable::{Continuable, Stored};
 use crate::agent::generation::continuation::Continuation;
-use crate::agent::generation::put_away::{PutAway, conversation_of, end_and_count};
+use crate::agent::generation::idle_end::{IdleEnd, conversation_of, end_and_count};
 use crate::agent::generation::{
     GenerateError, GenerationHandle, GenerationRequest, GenerationSubscriber, spawn_generation,
 };
@@ -22,7 +23,6 @@ use crate::domain::trace::TraceOrigin;
 use crate::execution::{Restored, restore};
 use crate::ports::store::{
     AskChange, ContinuationChange, GenerationEntry, GenerationStatus, GenerationWrite, StepOrigin,
-    StoredContinuation,
 };
 use crate::requests::{ResumeError, Target, Unavailable};
 use crate::runtime::Runtime;
@@ -35,50 +35,42 @@ pub(super) const ATTEMPTS_MAX: usize = 200;
 /// Time limit for a run to leave once it has recorded that it waits.
 const LEAVING_MAX: Duration = Duration::from_secs(1);
 
-/// A generation with its continuation.
-pub(super) struct Kept {
-    pub(super) entry: GenerationEntry,
-    pub(super) kept: Continuation,
-    pub(super) revision: u64,
-}
-
 /// Decision about a generation with a continuation.
 pub(super) enum Change<T> {
     /// Nothing is to be changed.
     None(T),
     /// Stores the continuation; the generation can continue if it is ready.
-    Put { kept: Box<Continuation>, asks: Vec<AskChange>, value: T },
+    Put { continuation: Box<Continuation>, asks: Vec<AskChange>, value: T },
 }
 
 impl Runtime {
     /// Reads a generation and its continuation; `None` if it has none.
-    pub(super) async fn kept(&self, id: &str) -> Result<Option<Kept>, Unavailable> {
-        let store = &self.shared.store;
-        let (entry, stored) = tokio::try_join!(store.generation(id), store.continuation(id))?;
-        let (Some(entry), Some(StoredContinuation { revision, body })) = (entry, stored) else {
-            return Ok(None);
-        };
-        let kept = Continuation::read(&body, &entry.record).map_err(|error| {
-            self.shared.corrupt(format!("the continuation of {id}"), &error.to_string())
-        })?;
-        Ok(Some(Kept { entry, kept, revision }))
+    pub(super) async fn continuable(&self, id: &str) -> Result<Option<Continuable>, Unavailable> {
+        match Stored::read(&*self.shared.store, id).await? {
+            Some(Stored::Continuable(found)) => Ok(Some(*found)),
+            Some(Stored::Alone(_)) | None => Ok(None),
+            Some(Stored::Damaged(_, error)) => {
+                let what = format!("the continuation of {id}");
+                Err(self.shared.corrupt(what, &error.to_string()))
+            }
+        }
     }
 
     /// Reads a generation that has a continuation, decides, and writes; again if it was changed
     /// meanwhile. Returns `None` if it has none, and whether it can continue since this change.
-    pub(super) async fn change_kept<T, E: From<Unavailable>>(
+    pub(super) async fn change_continuation<T, E: From<Unavailable>>(
         &self,
         id: &str,
-        decide: impl AsyncFn(&Kept) -> Result<Change<T>, E>,
+        decide: impl AsyncFn(&Continuable) -> Result<Change<T>, E>,
     ) -> Result<Option<(T, bool)>, E> {
         for _ in 0..ATTEMPTS_MAX {
-            let Some(found) = self.kept(id).await? else { return Ok(None) };
-            let (kept, asks, value) = match decide(&found).await? {
+            let Some(found) = self.continuable(id).await? else { return Ok(None) };
+            let (continuation, asks, value) = match decide(&found).await? {
                 Change::None(value) => return Ok(Some((value, false))),
-                Change::Put { kept, asks, value } => (kept, asks, value),
+                Change::Put { continuation, asks, value } => (continuation, asks, value),
             };
-            let is_ready = kept.is_ready();
-            if self.put_kept(found, &kept, asks).await? {
+            let is_ready = continuation.is_ready();
+            if self.put_continuation(found, &continuation, asks).await? {
                 return Ok(Some((value, is_ready)));
             }
         }
@@ -87,20 +79,20 @@ impl Runtime {
 
     /// Stores a changed continuation, with what the conversation shows since. Returns false if the
     /// generation was changed meanwhile.
-    pub(super) async fn put_kept(
+    pub(super) async fn put_continuation(
         &self,
-        found: Kept,
-        kept: &Continuation,
+        found: Continuable,
+        continuation: &Continuation,
         asks: Vec<AskChange>,
     ) -> Result<bool, Unavailable> {
         let GenerationEntry { mut record, steps } = found.entry;
-        record.status = match kept.is_ready() {
+        record.status = match continuation.is_ready() {
             true => GenerationStatus::Working,
             false => GenerationStatus::Suspended,
         };
         // a chat that is loaded again shows the answers so far
-        let messages = conversation_of(steps, kept, &record.id, self.shared.clock.now());
-        let body = serde_json::to_string(kept).map_err(|error| {
+        let messages = conversation_of(steps, continuation, &record.id, self.shared.clock.now());
+        let body = serde_json::to_string(continuation).map_err(|error| {
             let what = format!("the continuation of {}", record.id);
             self.shared.corrupt(what, &error.to_string())
         })?;
@@ -126,23 +118,27 @@ impl Runtime {
     ) -> Result<Option<(Arc<str>, GenerationHandle)>, Unavailable> {
         let mut id: Arc<str> = Arc::from(id);
         loop {
-            let Some(found) = self.kept(&id).await? else {
+            let Some(found) = self.continuable(&id).await? else {
                 self.end_without_step(&id).await?;
                 return Ok(None);
             };
-            let Some(parent) = found.kept.parent.clone() else {
+            let Some(parent) = found.continuation.parent.clone() else {
                 return self.go_on_with(found, by, subscriber).await;
             };
             if found.entry.record.status != GenerationStatus::Working {
                 return Ok(None);
             }
             let child = Arc::clone(&id);
-            let noted = self.change_kept(&parent, async |above: &Kept| {
-                let mut kept = above.kept.clone();
+            let noted = self.change_continuation(&parent, async |above: &Continuable| {
+                let mut continuation = above.continuation.clone();
                 let is_noted = above.entry.record.status == GenerationStatus::Suspended
-                    && kept.child_is_ready(&child);
+                    && continuation.child_is_ready(&child);
                 Ok::<_, Unavailable>(match is_noted {
-                    true => Change::Put { kept: Box::new(kept), asks: Vec::new(), value: true },
+                    true => Change::Put {
+                        continuation: Box::new(continuation),
+                        asks: Vec::new(),
+                        value: true,
+                    },
                     false => Change::None(above.entry.record.status == GenerationStatus::Working),
                 })
             });
@@ -155,7 +151,7 @@ impl Runtime {
                     let why = "the generation that asked has ended";
                     let (from, status) =
                         (Some(GenerationStatus::Working), GenerationStatus::Cancelled);
-                    self.end_kept(&id, from, status, None, why).await?;
+                    self.end_idle(&id, from, status, None, why).await?;
                     return Ok(None);
                 }
             }
@@ -164,7 +160,7 @@ impl Runtime {
 
     async fn go_on_with(
         &self,
-        found: Kept,
+        found: Continuable,
         by: Option<&Principal>,
         subscriber: Option<GenerationSubscriber>,
     ) -> Result<Option<(Arc<str>, GenerationHandle)>, Unavailable> {
@@ -182,7 +178,7 @@ impl Runtime {
             let leaving = self.generations.live.left(&id, &run);
             let has_left = tokio::time::timeout(LEAVING_MAX, leaving).await;
             has_left.map_err(|_| Unavailable::Busy { execution: None })?;
-            let Some(now) = self.kept(&id).await? else { return Ok(None) };
+            let Some(now) = self.continuable(&id).await? else { return Ok(None) };
             return Box::pin(self.go_on_with(now, by, subscriber)).await;
         }
         // what stays `working` is taken up by the next process
@@ -201,10 +197,10 @@ impl Runtime {
             };
             let why = error.clone().unwrap_or_default();
             let (from, status) = (Some(GenerationStatus::Working), GenerationStatus::Error);
-            self.end_kept(&id, from, status, error, &why).await?;
+            self.end_idle(&id, from, status, error, &why).await?;
             return Ok(None);
         }
-        if !is_watched || found.kept.is_chat {
+        if !is_watched || found.continuation.is_chat {
             handle.detach();
         }
         Ok(Some((id, handle)))
@@ -212,20 +208,20 @@ impl Runtime {
 
     fn take_up(
         &self,
-        found: &Kept,
+        found: &Continuable,
         subscriber: Option<GenerationSubscriber>,
     ) -> Result<GenerationHandle, Unavailable> {
         let record = &found.entry.record;
-        let kept = &found.kept;
+        let continuation = &found.continuation;
         let request = GenerationRequest {
             agent_id: record.agent_id.clone(),
             input: record.input.clone(),
             user_id: record.user_id.clone(),
             conversation_id: record.conversation_id.clone(),
-            context: Map::clone(&kept.context),
-            is_chat: kept.is_chat,
+            context: Map::clone(&continuation.context),
+            is_chat: continuation.is_chat,
             trace: TraceOrigin::Within(record.trace.clone()),
-            depth: kept.depth,
+            depth: continuation.depth,
             continues: true,
             ..GenerationRequest::default()
         };
@@ -238,7 +234,7 @@ impl Runtime {
     /// tries another one. If the step does not wait yet, the generation is to be tried again.
     async fn resume_step(
         &self,
-        found: &Kept,
+        found: &Continuable,
         origin: &StepOrigin,
         by: Option<&Principal>,
     ) -> Result<(), Unavailable> {
@@ -252,7 +248,7 @@ impl Runtime {
         let wait = restored.machine.node(&origin.path).and_then(|(_, node)| node.wait());
         let Some(wait) = wait else {
             // it runs and has continued it, or is about to suspend
-            return if found.kept.is_released { Err(not_now) } else { Ok(()) };
+            return if found.continuation.is_released { Err(not_now) } else { Ok(()) };
         };
         let resume = Resume {
             suspension_id: Some(wait.id.to_string()),
@@ -312,14 +308,14 @@ impl Runtime {
 
     /// Ends a generation whose step no longer needs it.
     async fn end_of_step(&self, id: &str) -> Result<(), Unavailable> {
-        self.end_kept(id, None, GenerationStatus::Cancelled, None, "the step has ended")
+        self.end_idle(id, None, GenerationStatus::Cancelled, None, "the step has ended")
             .await
             .map(drop)
     }
 
     /// Ends a generation that nothing works on, and those that its tools have asked; withdraws their
     /// asks. Returns false if it has ended or does not have the status `from`.
-    pub(super) async fn end_kept(
+    pub(super) async fn end_idle(
         &self,
         id: &str,
         from: Option<GenerationStatus>,
@@ -328,7 +324,7 @@ impl Runtime {
         why: &str,
     ) -> Result<bool, Unavailable> {
         let at = self.shared.clock.now();
-        let end = PutAway { from, revision: None, status, error, why: why.to_owned(), at };
+        let end = IdleEnd { from, revision: None, status, error, why: why.to_owned(), at };
         end_and_count(&self.generation_deps(), id, end).await
     }
 }

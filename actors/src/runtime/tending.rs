@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::agent::generation::continuable::Continuable;
 use crate::agent::generation::continuation::answer_of_timeout;
 use crate::ask_alarm::next_look::NextLook;
 use crate::domain::time::Timestamp;
@@ -13,7 +14,7 @@ use crate::ports::store::{Ask, AskChange, AskState, AskSubject, DueAsks, Generat
 use crate::requests::Unavailable;
 
 use super::Runtime;
-use super::suspended::{Change, Kept};
+use super::suspended::Change;
 
 /// Interval between looks for asks of calls whose deadline has passed, beside the deadlines that this
 /// process knows.
@@ -70,15 +71,15 @@ impl Runtime {
         generation_id: &str,
         at: Timestamp,
     ) -> Result<(), Unavailable> {
-        let changed = self.change_kept(generation_id, async |found: &Kept| {
-            let mut kept = found.kept.clone();
-            let Some((_, asked)) = found.kept.asked(ask_id) else {
+        let changed = self.change_continuation(generation_id, async |found: &Continuable| {
+            let mut continuation = found.continuation.clone();
+            let Some((_, asked)) = found.continuation.asked(ask_id) else {
                 return Ok::<_, Unavailable>(Change::None(()));
             };
-            kept.answer(ask_id, answer_of_timeout(asked.on_timeout));
+            continuation.answer(ask_id, answer_of_timeout(asked.on_timeout));
             let (id, state) = (Arc::clone(ask_id), AskState::Expired);
             let asks = vec![AskChange::Close { id, state, at, answer: None }];
-            Ok(Change::Put { kept: Box::new(kept), asks, value: () })
+            Ok(Change::Put { continuation: Box::new(continuation), asks, value: () })
         });
         if let Some(((), true)) = changed.await? {
             self.go_on_now_or_later(generation_id).await;

@@ -1,24 +1,21 @@
 //! Direct calls of tools.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
-use tokio_util::sync::CancellationToken;
 
 use crate::agent::ToolAsk;
 use crate::agent::generation::tools::{
     CANNOT_WAIT, Invocation, ToolReturn, Waiting, approval_of, check_shape, invoke,
 };
-use crate::agent::tool::{Answers, Expiry, Reached, ToolBody, ToolContext, ToolDefinition};
+use crate::agent::tool::{Answers, ToolBody, ToolContext, ToolDefinition};
 use crate::domain::assignment::{Answerer, AskRules};
 use crate::domain::message::ToolOutcome;
 use crate::domain::nesting::{check_depth, check_members_depth};
 use crate::domain::question::declined;
 use crate::domain::trace::{EntityType, Trace, TraceOrigin};
-use crate::function::ProgressSender;
-use crate::home::Home;
 use crate::observe::log_record::LogScope;
 use crate::ports::workers::Lane;
 use crate::requests::Unavailable;
@@ -119,10 +116,15 @@ impl Runtime {
         let arbiter = self.arbiters.spread(&id).ok_or(Unavailable::ActorLost)?;
         let trace = caller_trace(&id, &tool, trace);
         let scope = scope_of_call(user_id.as_deref(), trace.as_ref());
-        let answers = Arc::new(Answers::new(answers));
-        let context = direct_context(Arc::clone(&id), user_id, context);
-        let memo = memo.map(Arc::new);
-        let context = ToolContext { trace, answers, memo, ..context };
+        let context = ToolContext {
+            user_id: user_id.map(Arc::from),
+            context,
+            trace,
+            answers: Arc::new(Answers::new(answers)),
+            memo: memo.map(Arc::new),
+            // the same once a question of the call is answered
+            ..ToolContext::new(Arc::clone(&id), id.to_string())
+        };
         let invocation =
             Invocation { arguments, context, depth: 0, is_repeated: false, is_of_step: false };
         let work = invoke(deps, tool, invocation);
@@ -258,35 +260,4 @@ fn context_of(user_id: Option<&str>, mut context: Map<String, Value>) -> Map<Str
         context.insert("userId".to_owned(), Value::from(user_id));
     }
     context
-}
-
-fn direct_context(
-    id: Arc<str>,
-    user_id: Option<String>,
-    context: Arc<Map<String, Value>>,
-) -> ToolContext {
-    ToolContext {
-        agent_id: None,
-        generation_id: None,
-        // the same once a question of the call is answered
-        idempotency_key: id.to_string(),
-        tool_call_id: id,
-        user_id: user_id.map(Arc::from),
-        conversation_id: None,
-        context,
-        cancellation: CancellationToken::new(),
-        trace: None,
-        is_repetition: false,
-        answers: Arc::default(),
-        memo: None,
-        approved: None,
-        progress: ProgressSender::default(),
-        has_noted: false,
-        notes: None,
-        slot: Weak::new(),
-        follows_task: CancellationToken::new(),
-        reached: Reached::default(),
-        expiry: Expiry::default(),
-        home: Home::default(),
-    }
 }

@@ -169,25 +169,20 @@ fn defined_of(link: &Arc<Link>, known: &mut Defined) -> Vec<Arc<ToolDefinition>>
 
 /// `is_guarded`: its calls need approval whatever its name.
 fn definition(link: &Arc<Link>, tool: &RemoteTool, is_guarded: bool) -> Arc<ToolDefinition> {
-    let McpServer { name: server, approval, limits, .. } = &*link.server;
     let RemoteTool { name, description, parameters, arguments, is_repeatable, .. } = tool;
     let spec = ToolSpec {
-        name: format!("{server}.{name}"),
+        name: format!("{}.{name}", link.server.name),
         description: description.clone(),
         parameters: parameters.clone(),
     };
-    let approval = approval.as_ref().filter(|(globs, _)| is_guarded || globs.selects(name));
-    Arc::new(ToolDefinition {
-        spec,
-        arguments: Arc::clone(arguments),
-        body: ToolBody::Function(function(link, name)),
-        timeout: limits.timeout,
-        task_timeout: Some(limits.task_timeout),
+    let body = ToolBody::Function(function(link, name));
+    let made = ToolDefinition {
         permits: Some(Arc::clone(&link.permits)),
-        approval: approval.map(|(_, approval)| Arc::clone(approval)),
         on_crash: if *is_repeatable { OnCrash::Repeat } else { OnCrash::Tell },
         on_withdrawal: Some(on_withdrawal(link, name)),
-    })
+        ..ToolDefinition::compiled(spec, Arc::clone(arguments), body)
+    };
+    Arc::new(link.server.define(name, is_guarded, made))
 }
 
 impl McpServers for McpHub {

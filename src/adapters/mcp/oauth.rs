@@ -115,7 +115,7 @@ struct Held {
 }
 
 /// Server for which tokens are fetched.
-pub(super) struct Of<'s> {
+pub(super) struct TokenSettings<'s> {
     pub(super) name: &'s Arc<str>,
     pub(super) url: &'s Url,
     pub(super) oauth: &'s OAuth,
@@ -126,8 +126,8 @@ pub(super) struct Of<'s> {
 
 impl Tokens {
     /// Prepares to fetch tokens. Adds them to what was `sent`.
-    pub(super) fn new(of: Of<'_>, sent: Sent) -> Result<Self, String> {
-        let Of { name, url, oauth, secret, hosts, connect_timeout } = of;
+    pub(super) fn new(settings: TokenSettings<'_>, sent: Sent) -> Result<Self, String> {
+        let TokenSettings { name, url, oauth, secret, hosts, connect_timeout } = settings;
         let configured: Vec<_> = [url].into_iter().chain(&oauth.token_url).cloned().collect();
         Ok(Self(Arc::new(Source {
             name: Arc::clone(name),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use greenroom_actors::agent::Approval;
+use greenroom_actors::agent::tool::ToolDefinition;
 use greenroom_actors::domain::assignment::Assignee;
 use greenroom_actors::domain::call::UnresolvedText;
 use http::HeaderName;
@@ -85,6 +86,19 @@ impl Default for Restart {
 }
 
 impl McpServer {
+    /// Returns a tool of the server with what its section says: the limits of time, and the approval.
+    /// `is_guarded`: its calls need approval whatever its name.
+    pub fn define(&self, tool: &str, is_guarded: bool, made: ToolDefinition) -> ToolDefinition {
+        let approval = self.approval.as_ref();
+        let approval = approval.filter(|(globs, _)| is_guarded || globs.selects(tool));
+        ToolDefinition {
+            timeout: self.limits.timeout,
+            task_timeout: Some(self.limits.task_timeout),
+            approval: approval.map(|(_, approval)| Arc::clone(approval)),
+            ..made
+        }
+    }
+
     /// Returns true if `retry` lets a tool be called again, whatever the server says of it.
     #[cfg(feature = "mcp")]
     pub(crate) fn may_repeat(&self, tool: &str) -> bool {

@@ -8,7 +8,7 @@ mod params;
 mod protection;
 mod question;
 mod resources;
-mod standing;
+mod run_state;
 mod tokens;
 mod tools;
 
@@ -23,7 +23,7 @@ pub use self::params::{CallParams, Response, Responses, ResumeArguments, agent_b
 pub use self::protection::{Protection, WELL_KNOWN};
 pub use self::question::Question;
 pub use self::resources::{no_resource, resource, resource_of, resource_templates, resources};
-pub use self::standing::Standing;
+pub use self::run_state::RunState;
 pub use self::tokens::{AskedFor, Asking, Run, Tokens};
 pub use self::tools::{Offer, Tool, resume_name};
 

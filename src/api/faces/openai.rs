@@ -15,7 +15,7 @@ use crate::api::ids::wrong_with;
 use crate::faces::OpenAiFace;
 
 pub use agent::{check_key, read_generation, stream_of};
-pub use workflow::{Said, read_start, said};
+pub use workflow::{WorkflowAnswer, answer_of, read_start};
 
 /// Begin of the names of workflows.
 const WORKFLOW: &str = "workflow/";

@@ -15,7 +15,8 @@ use tokio::task::AbortHandle;
 
 use crate::api::catalogue::RouteName;
 use crate::api::faces::openai::{
-    CONVERSATION, Model, check_key, conversation_of, read_generation, read_start, said, stream_of,
+    CONVERSATION, Model, answer_of, check_key, conversation_of, read_generation, read_start,
+    stream_of,
 };
 use crate::api::ids::decode;
 use crate::api::wire::generation_stream::GenerationStream;
@@ -178,8 +179,8 @@ async fn execute(call: &Call, head: &CompletionHead, start: StartExecution) -> A
     let executing = workflows::execute(&call.runtime, start);
     let outcome = stop_waiting_on_disconnect(&call.request, executing).await?;
     let (id, trace_id) = (outcome.execution_id.clone(), Arc::clone(&outcome.trace_id));
-    let answer = said(outcome).map(|said| {
-        let (text, asks) = (said.text, &said.asks);
+    let answer = answer_of(outcome).map(|answer| {
+        let (text, asks) = (answer.text, &answer.asks);
         respond::bare(&CompletionView::of_execution(head, id.as_str(), text, asks))
     });
     Ok(respond::traced(&trace_id, respond::about(&id, answer)))
@@ -216,8 +217,8 @@ async fn stream(
     let waiting = actix_web::rt::spawn(async move {
         let outcome = runtime.first_outcome(&target).await;
         let outcome = outcome.map_err(|error| ApiError::from_describe(&target.execution_id, error));
-        let events = match outcome.and_then(said) {
-            Ok(said) => said.events(),
+        let events = match outcome.and_then(answer_of) {
+            Ok(answer) => answer.events(),
             Err(refusal) => vec![failed(&refusal)],
         };
         if subscriber.events.try_send(GenerationProgress(events.into())).is_err() {

@@ -3,27 +3,24 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use actix::{
-    Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message,
-    ResponseFuture, WrapFuture,
-};
+use actix::{Actor, ActorContext, Addr, AsyncContext, Context, Handler, Message, ResponseFuture};
 use actix_web::web::Bytes;
 use greenroom_actors::agent::generation::{FailureKind, GenerationEvent, GenerationProgress};
 use greenroom_actors::observe::disconnect::Disconnect;
 
 use crate::api::wire::generation_stream::GenerationStream;
+use crate::web::heartbeat::{Heartbeat, Reading};
 use crate::web::peer::{WATCH_INTERVAL, Watch};
 use crate::web::pending_stream::{ClientLeft, launch};
 use crate::web::settings::Settings;
-use crate::web::subscriber_queue::{KEEP_ALIVE, SubscriberQueue, Weight};
+use crate::web::shutdown::SHUTTING_DOWN;
+use crate::web::subscriber_queue::{SubscriberQueue, Weight};
 
 /// Mailbox capacity, in batches, for while the worker is busy. A batch that does not fit ends the
 /// stream.
 const STREAM_MAILBOX: usize = 1024;
 /// Size of the pieces in the queue. A slow client has to take one to count as reading.
 const PIECE_BYTES: usize = 64 * 1024;
-/// Weight of comments, which are not limited.
-const NO_EVENT: Weight = Weight { events: 0, bytes: 0 };
 
 /// Reason for a disconnect, as logged.
 const STALLED: &str = "it read nothing for too long";
@@ -43,7 +40,7 @@ pub(crate) struct GenerationStreamActor {
     has_begun: bool,
     /// True if no more events follow. Queued ones are still to be read.
     has_ended: bool,
-    is_watching: bool,
+    heartbeat: Heartbeat,
 }
 
 impl GenerationStreamActor {
@@ -54,6 +51,7 @@ impl GenerationStreamActor {
         disconnect: Disconnect,
         client: Watch,
     ) -> Self {
+        let heartbeat = Heartbeat::of(&settings.config);
         Self {
             stream,
             settings,
@@ -64,7 +62,7 @@ impl GenerationStreamActor {
             is_alone: false,
             has_begun: false,
             has_ended: false,
-            is_watching: false,
+            heartbeat,
         }
     }
 
@@ -139,7 +137,7 @@ impl GenerationStreamActor {
 
     /// Disconnects the client if it takes nothing for `subscriber_stall`.
     fn wait_for_client(&mut self, waiting: usize, ctx: &mut Context<Self>) {
-        ctx.run_later(self.settings.config.subscriber_stall, move |actor, ctx| {
+        ctx.run_later(self.heartbeat.stall_max(), move |actor, ctx| {
             let left = actor.queue.len();
             if left == 0 {
                 ctx.stop();
@@ -153,18 +151,13 @@ impl GenerationStreamActor {
 
     /// Checks after `subscriber_stall` whether a client that is behind has taken anything.
     fn watch(&mut self, ctx: &mut Context<Self>) {
-        if self.is_watching {
-            return;
-        }
-        self.is_watching = true;
-        let stall_max = self.settings.config.subscriber_stall;
-        let stall = self.queue.stalled_for().unwrap_or_default();
-        ctx.run_later(stall_max.saturating_sub(stall), move |actor, ctx| {
-            actor.is_watching = false;
-            if actor.queue.stalled_for().is_some_and(|stall| stall >= stall_max) {
-                actor.break_off(STALLED, ctx);
-            } else if actor.queue.is_filling() && !actor.has_ended {
-                actor.watch(ctx);
+        let Some(pause) = self.heartbeat.begin_check(&self.queue) else { return };
+        ctx.run_later(pause, |actor, ctx| match actor.heartbeat.check(&actor.queue) {
+            Reading::Stalled(_) => actor.break_off(STALLED, ctx),
+            Reading::Behind | Reading::Current => {
+                if actor.queue.is_filling() && !actor.has_ended {
+                    actor.watch(ctx);
+                }
             }
         });
     }
@@ -190,8 +183,8 @@ impl GenerationStreamActor {
     }
 
     fn beat(&mut self, _: &mut Context<Self>) {
-        if self.stream.is_events() && !self.has_ended && self.queue.is_empty() {
-            self.queue.push(Bytes::from_static(KEEP_ALIVE), NO_EVENT);
+        if self.stream.is_events() && !self.has_ended {
+            Heartbeat::beat(&self.queue);
         }
     }
 }
@@ -200,13 +193,11 @@ impl Actor for GenerationStreamActor {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.run_interval(self.settings.config.heartbeat, Self::beat);
+        ctx.run_interval(self.heartbeat.interval(), Self::beat);
         ctx.run_interval(WATCH_INTERVAL, Self::check);
-        let shutdown = self.settings.shutdown.clone();
-        let fired = async move { shutdown.fired().await };
-        ctx.spawn(fired.into_actor(self).map(|(), actor, ctx| {
-            actor.give_up("the server is shutting down", FailureKind::Draining, ctx);
-        }));
+        self.settings.shutdown.notify(ctx, |actor: &mut Self, ctx| {
+            actor.give_up(SHUTTING_DOWN, FailureKind::Draining, ctx);
+        });
     }
 
     fn stopped(&mut self, _: &mut Self::Context) {

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use actix::{
-    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, StreamHandler, WrapFuture,
-};
+use actix::{Actor, ActorContext, AsyncContext, Context, Handler, StreamHandler};
 use actix_web::web::{Bytes, Data};
 use actix_web::{Error, HttpRequest};
 use futures_util::{StreamExt, stream};
@@ -17,15 +15,14 @@ use tokio::sync::broadcast::error::RecvError;
 use crate::api::inbox::{self, Watch};
 use crate::api::wire::inbox::render_news;
 use crate::web::call::{Answer, Call};
+use crate::web::heartbeat::{Heartbeat, Reading};
 use crate::web::pending_stream::{ClientLeft, PendingStream, launch};
 use crate::web::settings::Settings;
-use crate::web::subscriber_queue::{Delivery, KEEP_ALIVE, SubscriberQueue, Weight};
+use crate::web::shutdown::SHUTTING_DOWN;
+use crate::web::subscriber_queue::{SubscriberQueue, Weight};
 
 /// Capacity of the mailbox: news come as a stream, so that only the end of the client goes there.
 const MAILBOX: usize = 4;
-
-/// Weight of comments, which are not limited.
-const NO_EVENT: Weight = Weight { events: 0, bytes: 0 };
 
 /// `GET /inbox/stream`.
 pub(crate) async fn open(call: Call) -> Answer {
@@ -46,16 +43,12 @@ fn respond(
 ) -> Answer {
     let stream = PendingStream::open(request, settings, |queue, disconnect| {
         let settings = Data::clone(settings).into_inner();
-        launch(
-            AskStreamActor { settings, queue, disconnect, watch, now, news: Some(news) },
-            MAILBOX,
-        )
+        let (heartbeat, news) = (Heartbeat::of(&settings.config), Some(news));
+        let actor = AskStreamActor { settings, heartbeat, queue, disconnect, watch, now, news };
+        launch(actor, MAILBOX)
     })?;
     let (mut head, body) = stream.into_answer();
-    let bytes = body.map(|delivery| match delivery {
-        Delivery::Item(bytes) => Ok::<_, Error>(bytes),
-        Delivery::Missed(count) => Ok(Bytes::from(format!(": dropped {count}\n\n"))),
-    });
+    let bytes = body.map(|delivery| Ok::<_, Error>(delivery.into_bytes()));
     Ok(head.content_type("text/event-stream").streaming(bytes))
 }
 
@@ -65,6 +58,7 @@ fn respond(
 /// long, is cut; it reads the list and connects again.
 pub(crate) struct AskStreamActor {
     settings: Arc<Settings>,
+    heartbeat: Heartbeat,
     queue: SubscriberQueue<Bytes>,
     disconnect: Disconnect,
     watch: Watch,
@@ -74,27 +68,26 @@ pub(crate) struct AskStreamActor {
 }
 
 /// News, or that some were missed.
-struct Heard(Result<AskNews, ()>);
+struct Received(Result<AskNews, ()>);
 
 impl AskStreamActor {
     fn beat(&mut self, ctx: &mut Context<Self>) {
         if !self.queue.has_receiver() {
             ctx.stop();
-        } else if self.queue.is_empty() {
-            self.queue.push(Bytes::from_static(KEEP_ALIVE), NO_EVENT);
+        } else {
+            Heartbeat::beat(&self.queue);
         }
     }
 
     fn watch_for_stall(&mut self, ctx: &mut Context<Self>) {
-        let stall_max = self.settings.config.subscriber_stall;
-        if self.queue.stalled_for().is_some_and(|stall| stall >= stall_max) {
+        if let Reading::Stalled(_) = self.heartbeat.reading(&self.queue) {
             self.cut(ctx);
         }
     }
 
     /// Ends the stream with a comment.
     fn give_up(&self, why: &str, ctx: &mut Context<Self>) {
-        self.queue.push_anyway(Bytes::from(format!(": {why}\n\n")), NO_EVENT);
+        self.queue.push_comment(why);
         ctx.stop();
     }
 
@@ -110,24 +103,22 @@ impl Actor for AskStreamActor {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.run_interval(self.settings.config.heartbeat, Self::beat);
-        ctx.run_interval(self.settings.config.subscriber_stall / 2, Self::watch_for_stall);
+        ctx.run_interval(self.heartbeat.interval(), Self::beat);
+        ctx.run_interval(self.heartbeat.stall_max() / 2, Self::watch_for_stall);
         if let Some(news) = self.news.take() {
             let start = (news, self.queue.clone());
             ctx.add_stream(stream::unfold(start, |(mut news, queue)| async move {
                 queue.room().await;
                 match news.recv().await {
-                    Ok(heard) => Some((Heard(Ok(heard)), (news, queue))),
-                    Err(RecvError::Lagged(_)) => Some((Heard(Err(())), (news, queue))),
+                    Ok(news_item) => Some((Received(Ok(news_item)), (news, queue))),
+                    Err(RecvError::Lagged(_)) => Some((Received(Err(())), (news, queue))),
                     Err(RecvError::Closed) => None,
                 }
             }));
         }
-        let shutdown = self.settings.shutdown.clone();
-        let fired = async move { shutdown.fired().await };
-        ctx.spawn(fired.into_actor(self).map(|(), actor, ctx| {
-            actor.give_up("the server is shutting down", ctx);
-        }));
+        self.settings.shutdown.notify(ctx, |actor: &mut Self, ctx| {
+            actor.give_up(SHUTTING_DOWN, ctx);
+        });
     }
 
     fn stopped(&mut self, _: &mut Self::Context) {
@@ -135,8 +126,8 @@ impl Actor for AskStreamActor {
     }
 }
 
-impl StreamHandler<Heard> for AskStreamActor {
-    fn handle(&mut self, Heard(news): Heard, ctx: &mut Self::Context) {
+impl StreamHandler<Received> for AskStreamActor {
+    fn handle(&mut self, Received(news): Received, ctx: &mut Self::Context) {
         if !self.queue.has_receiver() {
             ctx.stop();
             return;
@@ -155,7 +146,7 @@ impl StreamHandler<Heard> for AskStreamActor {
     }
 
     fn finished(&mut self, ctx: &mut Self::Context) {
-        self.give_up("the server is shutting down", ctx);
+        self.give_up(SHUTTING_DOWN, ctx);
     }
 }
 

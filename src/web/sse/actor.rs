@@ -21,19 +21,19 @@ use greenroom_actors::runtime::Subscription;
 
 use crate::api::wire::event::{count_events, is_end, last_seq_of, render_progress, render_sse};
 use crate::web::backlog::Held;
+use crate::web::heartbeat::{Heartbeat, Reading};
 use crate::web::peer::SendBuffer;
 use crate::web::pending_stream::{ClientLeft, launch};
 use crate::web::settings::Settings;
+use crate::web::shutdown::SHUTTING_DOWN;
 use crate::web::sse::actor::subscribing::Pauses;
-use crate::web::subscriber_queue::{KEEP_ALIVE, Offered, SubscriberQueue, Weight};
+use crate::web::subscriber_queue::{Offered, SubscriberQueue, Weight};
 
 pub(super) use crate::web::sse::actor::subscribing::subscriber_at;
 
 /// Mailbox capacity, in batches, for while the worker is busy. Batches that do not fit are read
 /// from the journal.
 const STREAM_MAILBOX: usize = 256;
-/// Weight of comments, which are not limited.
-const NO_EVENT: Weight = Weight { events: 0, bytes: 0 };
 
 /// Bytes of facts per read from the journal: the minimum, for clients that have read nothing yet,
 /// and the maximum, for those that have read much.
@@ -76,7 +76,7 @@ pub(crate) struct EventStreamActor {
     /// Bytes read from the journal and passed on.
     taken: usize,
     mode: Mode,
-    is_watching: bool,
+    heartbeat: Heartbeat,
     /// True while it waits to be forgotten by the execution.
     is_awaiting_loss: bool,
     pauses: Pauses,
@@ -137,7 +137,7 @@ impl EventStreamActor {
             Begin::AtPosition => Mode::Waiting { upto: 0, ended: false },
         };
         let (execution, after, taken, pauses) = (None, 0, 0, Pauses::default());
-        let (is_watching, is_awaiting_loss) = (false, false);
+        let heartbeat = Heartbeat::of(&settings.config);
         Self {
             source,
             settings,
@@ -146,8 +146,8 @@ impl EventStreamActor {
             after,
             taken,
             mode,
-            is_watching,
-            is_awaiting_loss,
+            heartbeat,
+            is_awaiting_loss: false,
             pauses,
         }
     }
@@ -279,26 +279,18 @@ impl EventStreamActor {
 
     /// Checks for a stall after `subscriber_stall`, as long as the client may be behind.
     fn watch(&mut self, ctx: &mut Context<Self>) {
-        if self.is_watching {
-            return;
-        }
-        self.is_watching = true;
-        let stall_max = self.settings.config.subscriber_stall;
-        let stall = self.connection.queue.stalled_for().unwrap_or_default();
-        ctx.run_later(stall_max.saturating_sub(stall), move |actor, ctx| {
-            actor.is_watching = false;
-            match actor.connection.queue.stalled_for() {
-                Some(stall) if stall >= stall_max => {
-                    log::info!(
-                        "disconnected a subscriber of an execution: it read nothing for {stall:?}"
-                    );
-                    (actor.connection.disconnect)();
-                    ctx.stop();
-                }
-                Some(_) => actor.watch(ctx),
-                None if matches!(actor.mode, Mode::Recorded { .. }) => actor.watch(ctx),
-                None => {}
+        let Some(pause) = self.heartbeat.begin_check(&self.connection.queue) else { return };
+        ctx.run_later(pause, |actor, ctx| match actor.heartbeat.check(&actor.connection.queue) {
+            Reading::Stalled(stall) => {
+                log::info!(
+                    "disconnected a subscriber of an execution: it read nothing for {stall:?}"
+                );
+                (actor.connection.disconnect)();
+                ctx.stop();
             }
+            Reading::Behind => actor.watch(ctx),
+            Reading::Current if matches!(actor.mode, Mode::Recorded { .. }) => actor.watch(ctx),
+            Reading::Current => {}
         });
     }
 
@@ -309,7 +301,7 @@ impl EventStreamActor {
 
     /// Ends the stream early with a comment; the client reconnects for the rest.
     fn give_up(&mut self, why: &str, ctx: &mut Context<Self>) {
-        self.connection.queue.push_anyway(comment(why), NO_EVENT);
+        self.connection.queue.push_comment(why);
         self.finish(ctx);
     }
 
@@ -321,9 +313,7 @@ impl EventStreamActor {
         if matches!(self.mode, Mode::Live) && ctx.connected() {
             self.pauses.reset();
         }
-        if self.connection.queue.is_empty() {
-            self.connection.queue.push(Bytes::from_static(KEEP_ALIVE), NO_EVENT);
-        }
+        Heartbeat::beat(&self.connection.queue);
     }
 }
 
@@ -338,21 +328,15 @@ fn own(batch: &EventBatch, after: u64) -> Bytes {
     Bytes::from(render_sse(&batch.execution_id, &batch.facts, after).bytes)
 }
 
-fn comment(text: &str) -> Bytes {
-    Bytes::from(format!(": {text}\n\n"))
-}
-
 impl Actor for EventStreamActor {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.run_interval(self.settings.config.heartbeat, Self::beat);
+        ctx.run_interval(self.heartbeat.interval(), Self::beat);
         self.await_loss(ctx);
-        let shutdown = self.settings.shutdown.clone();
-        let fired = async move { shutdown.fired().await };
-        ctx.spawn(fired.into_actor(self).map(|(), actor, ctx| {
-            actor.give_up("the server is shutting down", ctx);
-        }));
+        self.settings.shutdown.notify(ctx, |actor: &mut Self, ctx| {
+            actor.give_up(SHUTTING_DOWN, ctx);
+        });
     }
 
     fn stopped(&mut self, _: &mut Self::Context) {

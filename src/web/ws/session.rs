@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, StreamHandler, WrapFuture};
+use actix::{Actor, ActorContext, AsyncContext, StreamHandler};
 use actix_web_actors::ws::{CloseCode, CloseReason, Message, ProtocolError, WebsocketContext};
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::observe::disconnect::Disconnect;
@@ -18,6 +18,7 @@ use crate::api::wire::envelope::ErrorFrame;
 use crate::telemetry::metrics::{Gauged, RequestMeter};
 use crate::web::admission::Admitted;
 use crate::web::settings::{Settings, WebConfig};
+use crate::web::shutdown::SHUTTING_DOWN;
 use crate::web::ws::text::{Assembler, FragmentError, Whole};
 
 /// Mailbox capacity for messages of other actors.
@@ -122,11 +123,9 @@ impl<C: SocketHandler> Actor for Session<C> {
             ctx.ping(b"");
         });
         watch(&self.received_at, heartbeat, Arc::clone(&self.disconnect));
-        let shutdown = self.settings.shutdown.clone();
-        let fired = async move { shutdown.fired().await };
-        ctx.spawn(fired.into_actor(self).map(|(), _, ctx| {
-            close(ctx, CloseCode::Away, "the server is shutting down");
-        }));
+        self.settings.shutdown.notify(ctx, |_: &mut Self, ctx| {
+            close(ctx, CloseCode::Away, SHUTTING_DOWN);
+        });
         if let Some(expires_at) = self.expires_at {
             let left = Duration::from_millis(expires_at.ms_since(SystemClock.now()));
             ctx.run_later(left, |_, ctx| close(ctx, CloseCode::Policy, "the token has expired"));

@@ -8,7 +8,7 @@ use crate::ids::ExecutionId;
 use crate::machine::{Batch, Machine, Moment};
 use crate::nesting::depth_of;
 use crate::plan::Plan;
-use crate::state::{Misplaced, State};
+use crate::state::{MisplacedFact, State};
 
 impl Machine {
     /// Starts an execution and runs it ahead.
@@ -35,8 +35,12 @@ impl Machine {
     }
 
     /// Rebuilds an execution from all its facts.
-    pub fn replay(plan: Arc<Plan>, id: ExecutionId, facts: &[Recorded]) -> Result<Self, Misplaced> {
-        let misplaced = || Misplaced { seq: 1, path: String::new() };
+    pub fn replay(
+        plan: Arc<Plan>,
+        id: ExecutionId,
+        facts: &[Recorded],
+    ) -> Result<Self, MisplacedFact> {
+        let misplaced = || MisplacedFact { seq: 1, path: String::new() };
         let (first, rest) = facts.split_first().ok_or_else(misplaced)?;
         let Fact::WorkflowStarted(start) = &first.fact else { return Err(misplaced()) };
         Self::restore(plan, State::begin(id, start.clone(), first.at), rest)
@@ -47,7 +51,7 @@ impl Machine {
         plan: Arc<Plan>,
         mut state: State,
         facts: &[Recorded],
-    ) -> Result<Self, Misplaced> {
+    ) -> Result<Self, MisplacedFact> {
         state.index(&plan);
         for recorded in facts {
             state.apply(&plan, recorded)?;

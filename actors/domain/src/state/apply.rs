@@ -28,7 +28,7 @@ const PATH_BYTES: u64 = 48;
 /// the definition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("fact {seq} names `{path}`, which does not match the state of the execution")]
-pub struct Misplaced {
+pub struct MisplacedFact {
     pub seq: u64,
     pub path: String,
 }
@@ -67,7 +67,7 @@ impl State {
     }
 
     /// Applies a fact.
-    pub fn apply(&mut self, plan: &Plan, recorded: &Recorded) -> Result<(), Misplaced> {
+    pub fn apply(&mut self, plan: &Plan, recorded: &Recorded) -> Result<(), MisplacedFact> {
         let Recorded { seq, at, fact, by: _ } = recorded;
         self.updated_at = *at;
         self.next_seq = recorded.next_seq();
@@ -79,7 +79,7 @@ impl State {
             self.apply_to_workflow(plan, recorded);
             return Ok(());
         };
-        let misplaced = || Misplaced { seq: *seq, path: path.to_string() };
+        let misplaced = || MisplacedFact { seq: *seq, path: path.to_string() };
         self.apply_to_node(plan, path, recorded).ok_or_else(misplaced)
     }
 

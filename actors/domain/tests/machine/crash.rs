@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use greenroom_domain::machine::{Command, Machine, Misplaced};
+use greenroom_domain::machine::{Command, Machine, MisplacedFact};
 use greenroom_domain::state::Phase;
 use greenroom_domain::status::Status;
 use serde_json::{Value, json};
@@ -198,7 +198,7 @@ fn a_record_that_does_not_belong_to_the_definition_is_refused() {
     let id = world.machine.state().id.clone();
     let plan = other.machine.plan().clone();
     let refused = Machine::replay(plan.clone(), id.clone(), &world.facts());
-    assert_eq!(refused.err(), Some(Misplaced { seq: 2, path: "a".to_owned() }));
+    assert_eq!(refused.err(), Some(MisplacedFact { seq: 2, path: "a".to_owned() }));
     assert!(Machine::replay(plan.clone(), id.clone(), &[]).is_err());
     assert!(Machine::replay(plan, id, &world.facts()[1..]).is_err());
 }

@@ -22,7 +22,7 @@ use self::asking::refusal;
 pub(super) use self::asking::{ask_id, deadline_of};
 pub(crate) use self::awaited::awaited_calls;
 
-use super::memory::ContinuedMemory;
+use super::memory::RunMemory;
 use super::turn::{Bounds, ClientTools};
 
 /// Member of the details of an ask that people may decline to answer.
@@ -33,7 +33,7 @@ pub(crate) const CANCELLED: &str = "cancelled";
 
 /// State of a run in front of the calls of its last turn, or of the repair of its object, beside its
 /// record and its turns.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Continuation {
     /// The prompt that the last turn answered, or that of the repair.
@@ -64,7 +64,7 @@ pub(crate) struct Continuation {
     /// Bytes left for results of tools.
     pub(super) results_left: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) memory: Option<ContinuedMemory>,
+    pub(super) memory: Option<RunMemory>,
     pub(super) usage: Usage,
     /// Time that the run has worked, as far as that is recorded; not the time that it waited.
     #[serde(default)]
@@ -267,18 +267,18 @@ impl Continuation {
 
     /// Returns the same without its user, and without the user's conversation.
     pub(crate) fn without_user(self) -> Self {
-        let mut kept = self.without_memory();
-        forget_operation(Arc::make_mut(&mut kept.context));
-        kept
+        let mut continuation = self.without_memory();
+        forget_operation(Arc::make_mut(&mut continuation.context));
+        continuation
     }
 
     /// Reads the continuation of a record. A user who was erased from the record is not known here
     /// either.
     pub(crate) fn read(body: &str, record: &GenerationRecord) -> serde_json::Result<Self> {
-        let kept: Self = serde_json::from_str(body)?;
-        Ok(match (record.conversation_id.is_none(), &kept.memory) {
-            (true, Some(_)) => kept.without_user(),
-            (true, None) | (false, _) => kept,
+        let continuation: Self = serde_json::from_str(body)?;
+        Ok(match (record.conversation_id.is_none(), &continuation.memory) {
+            (true, Some(_)) => continuation.without_user(),
+            (true, None) | (false, _) => continuation,
         })
     }
 

@@ -53,25 +53,22 @@ pub(super) struct MemoryInput<'a> {
     pub(super) at: Timestamp,
 }
 
-/// The conversation of a run.
+/// What a run reads of its conversation.
 #[derive(Debug)]
 pub(super) struct Remembered {
-    key: ConversationKey,
     pub(super) working_memory: Option<String>,
-    /// Stored messages before the caller's, oldest first. Taken when the prompt is made.
+    /// Stored messages before the caller's, oldest first.
     pub(super) older: Vec<Message>,
-    cut_after: Option<String>,
-    /// The caller's messages that are new or changed.
-    input: Vec<StoredMessage>,
-    continued: Continued,
+    pub(super) memory: RunMemory,
 }
 
-/// The conversation of a run that is put down. What is read was read before.
+/// The conversation of a run, as far as the run or one that continues it has to write it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct ContinuedMemory {
+pub(super) struct RunMemory {
     key: ConversationKey,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cut_after: Option<String>,
+    /// The caller's messages that are new or changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     input: Vec<StoredMessage>,
     continued: Continued,
@@ -152,20 +149,11 @@ impl Remembered {
         let input = changed.collect();
         let cut_after = cut_after(&stored, &listed, asked);
         let older = older(stored, &listed, cut_after.as_deref(), asked);
-        Self { key, working_memory, older, cut_after, input, continued }
+        Self { working_memory, older, memory: RunMemory { key, cut_after, input, continued } }
     }
+}
 
-    /// Returns what a run that takes this one up has to write.
-    pub(super) fn kept(&self) -> ContinuedMemory {
-        let Self { key, cut_after, input, continued, .. } = self;
-        ContinuedMemory {
-            key: key.clone(),
-            cut_after: cut_after.clone(),
-            input: input.clone(),
-            continued: continued.clone(),
-        }
-    }
-
+impl RunMemory {
     /// Returns the write that adds the assistant's parts and approved tools to the conversation.
     pub(super) fn write(
         self,
@@ -174,7 +162,7 @@ impl Remembered {
         generation_id: &str,
         at: Timestamp,
     ) -> ConversationWrite {
-        let Self { key, cut_after, input: mut messages, continued, .. } = self;
+        let Self { key, cut_after, input: mut messages, continued } = self;
         let Continued { message_id, mut parts, created_at } = continued;
         parts.extend(said);
         if !parts.is_empty() {
@@ -188,19 +176,10 @@ impl Remembered {
         }
         ConversationWrite { key, cut_after, messages, approved_tools, at }
     }
-}
 
-impl ContinuedMemory {
     /// Returns the same without the caller's messages, which are stored now.
     pub(super) fn stored(self) -> Self {
         Self { cut_after: None, input: Vec::new(), ..self }
-    }
-}
-
-impl From<ContinuedMemory> for Remembered {
-    fn from(kept: ContinuedMemory) -> Self {
-        let ContinuedMemory { key, cut_after, input, continued } = kept;
-        Self { key, working_memory: None, older: Vec::new(), cut_after, input, continued }
     }
 }
 

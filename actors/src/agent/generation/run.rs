@@ -46,7 +46,7 @@ use super::active::ActiveGuard;
 use super::actor::GenerationActor;
 use super::control::{Control, WorkedTime, stopped, unpaused};
 use super::generation_registry::{Entry, RegistryGuard};
-use super::memory::Remembered;
+use super::memory::RunMemory;
 use super::recording::Recording;
 use super::sequencer::EventSequencer;
 use super::subscribers::Subscribers;
@@ -93,7 +93,7 @@ pub(super) struct Run {
     answer: AnswerBuffer,
     /// Bytes left for results of tools.
     results_left: usize,
-    memory: Option<Remembered>,
+    memory: Option<RunMemory>,
     /// State in front of the calls of the last turn, until all of them have results.
     continuation: Option<Continuation>,
     /// True if the store has a continuation.

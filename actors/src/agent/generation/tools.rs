@@ -12,23 +12,18 @@ mod gate;
 mod question;
 mod workflow;
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt as _, ready};
 use serde_json::{Map, Value};
-use tokio_util::sync::CancellationToken;
 
 use crate::agent::AgentDefinition;
 use crate::agent::ask::OnCrash;
-use crate::agent::tool::{
-    ASK_USER, Answers, Expiry, NoteSender, Reached, ToolContext, ToolDefinition,
-};
+use crate::agent::tool::{ASK_USER, Answers, NoteSender, ToolContext, ToolDefinition};
 use crate::domain::failure::AttemptFailure;
 use crate::domain::message::{ToolCall, ToolOutcome};
 use crate::domain::trace::{SpanId, Trace};
-use crate::function::ProgressSender;
-use crate::home::Home;
 use crate::limits::RuntimeLimits;
 use crate::ports::model::{ToolSpec, Usage};
 use crate::ports::store::McpCall;
@@ -312,28 +307,21 @@ impl Caller {
     }
 
     fn tool_context(&self, tool_call_id: Arc<str>) -> ToolContext {
+        let key = idempotency_key(&self.generation_id, &tool_call_id, self.repetition);
         ToolContext {
             agent_id: Some(Arc::clone(&self.agent_id)),
             generation_id: Some(Arc::clone(&self.generation_id)),
-            idempotency_key: idempotency_key(&self.generation_id, &tool_call_id, self.repetition),
-            tool_call_id,
             user_id: self.user_id.clone(),
             conversation_id: self.conversation_id.clone(),
             context: Arc::clone(&self.context),
-            cancellation: CancellationToken::new(),
             trace: Some(self.trace.clone()),
             is_repetition: self.is_interrupted,
             answers: Arc::new(Answers::new(self.answers.clone())),
             memo: self.memo.clone(),
             has_noted: self.has_noted,
             approved: self.approved.clone(),
-            progress: ProgressSender::default(),
             notes: self.notes.clone(),
-            slot: Weak::new(),
-            follows_task: CancellationToken::new(),
-            reached: Reached::default(),
-            expiry: Expiry::default(),
-            home: Home::default(),
+            ..ToolContext::new(tool_call_id, key)
         }
     }
 }

@@ -74,21 +74,6 @@ pub(super) struct Turns {
     asked_for_tools: Option<ModelAnswer>,
 }
 
-/// State of a run in front of the calls of its last turn, or of the repair of its object.
-#[derive(Debug)]
-pub(super) struct KeptTurns {
-    pub(super) messages: Arc<Vec<Message>>,
-    pub(super) schema: Option<Arc<Value>>,
-    pub(super) options: ModelOptions,
-    pub(super) client_tools: ClientTools,
-    pub(super) provider_state: Option<Part>,
-    pub(super) bounds: Bounds,
-    pub(super) repairs: u32,
-    /// True without calls: the model is asked again.
-    pub(super) is_repair: bool,
-    pub(super) calls_made: u32,
-}
-
 /// Next action of a run.
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
@@ -144,12 +129,12 @@ impl Turns {
     /// Takes up a run in front of the calls of its last turn, or of the repair of its object; returns
     /// what is next, `None` if that is a question.
     pub(super) fn restored(
-        kept: &Continuation,
+        continuation: &Continuation,
         schema: Option<Schema>,
         tools: Arc<[ToolSpec]>,
         last: &GenerationStep,
     ) -> (Self, Option<Next>) {
-        let provider_state = match &kept.provider_state {
+        let provider_state = match &continuation.provider_state {
             Some(Part::ProviderState { provider, state }) => {
                 Some(ProviderState { provider: provider.clone(), state: state.clone() })
             }
@@ -164,35 +149,36 @@ impl Turns {
             provider_state,
             served: None,
         };
-        let client_tools = kept.client_tools.clone();
+        let client_tools = continuation.client_tools.clone();
         let prompt = ModelRequest {
-            messages: Arc::clone(&kept.messages),
+            messages: Arc::clone(&continuation.messages),
             tools: client_tools.beside(tools),
             tool_choice: ToolChoice::Auto,
-            schema: kept.schema.clone(),
-            options: kept.options.clone(),
+            schema: continuation.schema.clone(),
+            options: continuation.options.clone(),
             trace: None,
         };
         let mut turns = Self {
             prompt,
             client_tools,
             schema,
-            bounds: kept.bounds.clone(),
-            repairs: kept.repairs,
-            calls_made: kept.calls_made,
-            calls_before: kept.calls_made,
+            bounds: continuation.bounds.clone(),
+            repairs: continuation.repairs,
+            calls_made: continuation.calls_made,
+            calls_before: continuation.calls_made,
             asked_for_tools: None,
         };
-        let next = (!kept.is_repair).then(|| Next::Call(turns.plan(answer)));
+        let next = (!continuation.is_repair).then(|| Next::Call(turns.plan(answer)));
         (turns, next)
     }
 
-    /// Returns the state in front of the calls of the last turn, or of the repair.
-    pub(super) fn kept(&self) -> KeptTurns {
+    /// Returns the part of the continuation that concerns the turns, in front of the calls of the last
+    /// one, or of the repair.
+    pub(super) fn continuation(&self) -> Continuation {
         let asked = self.asked_for_tools.as_ref();
         let provider_state = asked.and_then(|answer| answer.provider_state.clone());
         let ModelRequest { messages, schema, options, .. } = self.prompt.clone();
-        KeptTurns {
+        Continuation {
             messages,
             schema,
             options,
@@ -203,6 +189,7 @@ impl Turns {
             repairs: self.repairs,
             is_repair: asked.is_none(),
             calls_made: asked.map_or(self.calls_made, |_| self.calls_before),
+            ..Continuation::default()
         }
     }
 

@@ -30,14 +30,14 @@ pub(crate) async fn waiting_in(
         let Some(StoredContinuation { body, .. }) = store.continuation(&id).await? else {
             continue;
         };
-        let kept = match Continuation::read(&body, &entry.record) {
-            Ok(kept) => kept,
+        let continuation = match Continuation::read(&body, &entry.record) {
+            Ok(continuation) => continuation,
             Err(error) => {
                 log::error!("the continuation of generation {id} is damaged: {error}");
                 continue;
             }
         };
-        match kept.parent {
+        match continuation.parent {
             Some(_) => waiting.awaited.push(id),
             None => waiting.chats.push(id),
         }

@@ -12,7 +12,7 @@ use rmcp::model::{
 use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::{Map, Value};
 
-use crate::adapters::mcp::calls::callable::Peered;
+use crate::adapters::mcp::calls::callable::CallableConnection;
 use crate::adapters::mcp::calls::memo::{Memo, Next, Round};
 use crate::adapters::mcp::calls::request::{self, Reply};
 use crate::adapters::mcp::calls::result::value_of;
@@ -117,7 +117,7 @@ async fn call(
             Next::Ask(question, memo) => return Err(asked(link, &question, &memo)),
             Next::Task(task) => return task.follow(link, tool, context, outcome).await,
         };
-        let Peered { peer, session, is_repeatable, change } = match given {
+        let CallableConnection { peer, session, is_repeatable, change } = match given {
             [] => link.connected(tool, lost_session).await?,
             // the answer of a person is not used up by a server that is away
             _ => link.reached(tool, lost_session).await?,

@@ -12,7 +12,7 @@ use crate::adapters::mcp::tools::admission::RemoteTool;
 use crate::adapters::mcp::tools::changes::Change;
 
 /// A connection that can be called.
-pub(crate) struct Peered {
+pub(crate) struct CallableConnection {
     pub(crate) peer: Peer<RoleClient>,
     /// Number of the session.
     pub(crate) session: u64,
@@ -29,21 +29,25 @@ impl Link {
         &self,
         tool: &str,
         lost: Option<u64>,
-    ) -> Result<Peered, ToolError> {
-        self.peered(tool, lost, false).await
+    ) -> Result<CallableConnection, ToolError> {
+        self.callable(tool, lost, false).await
     }
 
     /// As [`Self::connected`], but waits also while the server is away.
-    pub(crate) async fn reached(&self, tool: &str, lost: Option<u64>) -> Result<Peered, ToolError> {
-        self.peered(tool, lost, true).await
+    pub(crate) async fn reached(
+        &self,
+        tool: &str,
+        lost: Option<u64>,
+    ) -> Result<CallableConnection, ToolError> {
+        self.callable(tool, lost, true).await
     }
 
-    async fn peered(
+    async fn callable(
         &self,
         tool: &str,
         lost: Option<u64>,
         is_patient: bool,
-    ) -> Result<Peered, ToolError> {
+    ) -> Result<CallableConnection, ToolError> {
         let server = self.name();
         let mut state = self.state.subscribe();
         let is_settled = |state: &State| match state {
@@ -64,7 +68,7 @@ impl Link {
         match listed.tools.iter().find(|known| known.name == tool) {
             Some(RemoteTool { is_repeatable, change, .. }) => {
                 let (is_repeatable, change) = (*is_repeatable, change.clone());
-                Ok(Peered { peer, session, is_repeatable, change })
+                Ok(CallableConnection { peer, session, is_repeatable, change })
             }
             None => {
                 let why = match listed.left_out.iter().find(|it| it.name == tool) {

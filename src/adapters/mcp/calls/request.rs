@@ -33,7 +33,7 @@ struct Guard {
     peer: Peer<RoleClient>,
     id: Option<RequestId>,
     /// Notified when it is given up.
-    doubted: Arc<Notify>,
+    given_up: Arc<Notify>,
 }
 
 /// Makes a call, and passes on the progress that its server reports.
@@ -52,7 +52,7 @@ pub(crate) async fn call(
     let traced = trace::of(&link.server.transport, version, &link.session_id, &handle.id);
     context.reached(traced.clone());
     let id = Some(handle.id.clone());
-    let mut guard = Guard { peer: peer.clone(), id, doubted: Arc::clone(&link.doubted) };
+    let mut guard = Guard { peer: peer.clone(), id, given_up: Arc::clone(&link.given_up) };
     let result = tokio::select! {
         biased;
         never = listener.pass_on(link, context) => match never {},
@@ -88,7 +88,7 @@ impl Drop for Guard {
         else {
             return;
         };
-        self.doubted.notify_one();
+        self.given_up.notify_one();
         let reason = Some("the caller no longer waits".to_owned());
         let params = CancelledNotificationParam::new(Some(id), reason);
         let peer = self.peer.clone();

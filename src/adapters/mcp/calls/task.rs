@@ -15,7 +15,7 @@ use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
 
 use crate::adapters::mcp::calls::call::{Lost, asked, lost, refused, said};
-use crate::adapters::mcp::calls::callable::Peered;
+use crate::adapters::mcp::calls::callable::CallableConnection;
 use crate::adapters::mcp::calls::memo::{Memo, Next, Round};
 use crate::adapters::mcp::calls::result::value_of;
 use crate::adapters::mcp::connection::link::Link;
@@ -79,7 +79,8 @@ impl Task {
         let (mut lost_session, mut unseen) = (None, PAUSE);
         loop {
             // without a server, the task is followed once there is one again
-            let Ok(Peered { peer, session, .. }) = link.connected(tool, lost_session.take()).await
+            let Ok(CallableConnection { peer, session, .. }) =
+                link.connected(tool, lost_session.take()).await
             else {
                 unseen = next_pause(unseen).await;
                 continue;
@@ -169,7 +170,7 @@ pub(crate) fn on_withdrawal(link: &Arc<Link>, tool: &str) -> WithdrawalFunction 
         async move {
             let Some(id) = Memo::task_of(&memo) else { return };
             match link.connected(&tool, None).await {
-                Ok(Peered { peer, .. }) => cancel(&peer, id).await,
+                Ok(CallableConnection { peer, .. }) => cancel(&peer, id).await,
                 Err(_) => log::debug!("a task of the MCP server {} is left alone", link.name()),
             }
         }

@@ -30,7 +30,7 @@ use crate::adapters::mcp::connection::http_client::{SessionId, WatchedClient};
 use crate::adapters::mcp::connection::lines::Lines;
 use crate::adapters::mcp::connection::outgoing::{Bounded, Outbox};
 use crate::adapters::mcp::connection::progress::Listeners;
-use crate::adapters::mcp::oauth::{Of, Tokens, forms_of};
+use crate::adapters::mcp::oauth::{TokenSettings, Tokens, forms_of};
 use crate::adapters::mcp::secrets::Sent;
 use crate::adapters::mcp::settings::{McpServer, McpTransport, Protocol};
 use crate::adapters::mcp::tools::admission::{Admission, Listed};
@@ -86,7 +86,7 @@ impl ClientHandler for Client {
         report: ProgressNotificationParam,
         _: NotificationContext<RoleClient>,
     ) {
-        self.progress.hear(report);
+        self.progress.take(report);
     }
 
     async fn create_elicitation(
@@ -173,7 +173,10 @@ pub(crate) fn open(
             let tokens = oauth.map(|(oauth, secret)| {
                 let connect_timeout = server.limits.connect_timeout;
                 let (name, hosts) = (&server.name, &environment.outgoing_hosts);
-                Tokens::new(Of { name, url, oauth, secret, hosts, connect_timeout }, sent.clone())
+                Tokens::new(
+                    TokenSettings { name, url, oauth, secret, hosts, connect_timeout },
+                    sent.clone(),
+                )
             });
             let max = server.limits.message_bytes_max;
             let client = WatchedClient::of(client, findings.clone(), session.clone(), max);

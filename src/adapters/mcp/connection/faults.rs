@@ -47,7 +47,7 @@ struct Found {
     /// True once a line of JSON was read.
     has_spoken: bool,
     /// Number of messages so far.
-    heard: u64,
+    messages: u64,
     window: Option<Window>,
 }
 
@@ -87,7 +87,7 @@ impl Findings {
     pub(crate) fn message(&self) -> Result<(), String> {
         self.with(|found| {
             found.has_spoken = true;
-            found.heard += 1;
+            found.messages += 1;
             let window = found.window();
             window.messages += 1;
             within("messages", window.messages, MESSAGES_MAX)
@@ -95,8 +95,8 @@ impl Findings {
     }
 
     /// Returns the number of messages so far.
-    pub(crate) fn heard(&self) -> u64 {
-        self.with(|found| found.heard)
+    pub(crate) fn messages(&self) -> u64 {
+        self.with(|found| found.messages)
     }
 
     /// Counts a message, once more, that is a request or a notification.

@@ -84,7 +84,7 @@ pub(crate) struct Link {
     /// Notified when the list of tools should be read again.
     pub(crate) changed: Arc<Notify>,
     /// Notified when a call was given up.
-    pub(crate) doubted: Arc<Notify>,
+    pub(crate) given_up: Arc<Notify>,
     /// Counts changes of lists, of all servers.
     pub(crate) changes: watch::Sender<u64>,
     pub(crate) session_id: SessionId,
@@ -115,7 +115,7 @@ impl Link {
             sent: Sent::default(),
             restart: Notify::new(),
             changed: Arc::default(),
-            doubted: Arc::default(),
+            given_up: Arc::default(),
             changes,
             session_id: SessionId::default(),
             sessions: AtomicU64::new(0),

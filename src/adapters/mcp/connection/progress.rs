@@ -78,7 +78,7 @@ impl Listeners {
 
     /// Takes a report, without a message that is far too long. One that belongs to no running call is
     /// kept for a while: the call may be about to listen.
-    pub(crate) fn hear(&self, mut report: ProgressNotificationParam) {
+    pub(crate) fn take(&self, mut report: ProgressNotificationParam) {
         report.message.take_if(|message| message.len() > KEPT_BYTES_MAX);
         let mut known = self.lock();
         if let Some(slot) = known.slots.get(&report.progress_token).map(Arc::clone) {
@@ -218,11 +218,11 @@ mod tests {
         let passing = listener.each(|report| passed.push(report.progress));
         let reporting = async {
             for step in 0..100 {
-                listeners.hear(report(1, f64::from(step)));
+                listeners.take(report(1, f64::from(step)));
                 // overtaken, of another call, and no number
-                listeners.hear(report(1, f64::from(step) - 1.0));
-                listeners.hear(report(2, 1000.0));
-                listeners.hear(report(1, f64::NAN));
+                listeners.take(report(1, f64::from(step) - 1.0));
+                listeners.take(report(2, 1000.0));
+                listeners.take(report(1, f64::NAN));
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
@@ -238,12 +238,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_report_that_comes_before_its_call_listens_is_passed_on() {
         let listeners = Listeners::default();
-        listeners.hear(report(1, 0.5));
-        (2..2 + EARLY_MAX as i64 - 1).for_each(|other| listeners.hear(report(other, 0.7)));
+        listeners.take(report(1, 0.5));
+        (2..2 + EARLY_MAX as i64 - 1).for_each(|other| listeners.take(report(other, 0.7)));
         let listener = listeners.begin(token(1));
         assert_eq!(listener.slot.take().map(|report| report.progress), Some(0.5));
-        listeners.hear(report(99, 1.0));
-        listeners.hear(report(100, 1.0));
+        listeners.take(report(99, 1.0));
+        listeners.take(report(100, 1.0));
         assert_eq!(listeners.lock().early.len(), EARLY_MAX, "the oldest is dropped");
         assert!(listeners.begin(token(2)).slot.take().is_none());
     }
@@ -255,7 +255,7 @@ mod tests {
         listeners.forget();
         let new = listeners.begin(token(1));
         drop(old);
-        listeners.hear(report(1, 5.0));
+        listeners.take(report(1, 5.0));
         assert_eq!(new.slot.take().map(|report| report.progress), Some(5.0));
         drop(new);
         assert!(listeners.lock().slots.is_empty());

@@ -30,23 +30,23 @@ impl Link {
                 std::future::pending::<()>().await;
             }
         };
-        silence(&self.doubted, findings, limit, ping).await;
+        silence(&self.given_up, findings, limit, ping).await;
     }
 }
 
 /// Waits for a silence of this length that begins with a doubt. `ping` returns with an answer.
 async fn silence<F: Future<Output = ()>>(
-    doubted: &Notify,
+    given_up: &Notify,
     findings: &Findings,
     limit: Duration,
     ping: impl Fn() -> F,
 ) {
     loop {
-        doubted.notified().await;
-        let heard = findings.heard();
+        given_up.notified().await;
+        let messages = findings.messages();
         tokio::select! {
             () = ping() => {}
-            () = sleep(limit) => if findings.heard() == heard { return },
+            () = sleep(limit) => if findings.messages() == messages { return },
         }
     }
 }
@@ -63,16 +63,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn programs_that_say_nothing_after_a_doubt_are_noticed() {
-        let (doubted, findings) = (Notify::new(), Findings::default());
+        let (given_up, findings) = (Notify::new(), Findings::default());
         let begun = Instant::now();
-        let watching = silence(&doubted, &findings, LIMIT, pending);
+        let watching = silence(&given_up, &findings, LIMIT, pending);
         let doubting = async {
             sleep(LIMIT * 10).await;
-            doubted.notify_one();
+            given_up.notify_one();
             sleep(LIMIT - Duration::from_secs(1)).await;
             findings.message().unwrap();
             sleep(LIMIT * 10).await;
-            doubted.notify_one();
+            given_up.notify_one();
             pending::<()>().await;
         };
         tokio::select! {
@@ -85,10 +85,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_program_that_answers_is_fine() {
-        let (doubted, findings) = (Notify::new(), Findings::default());
-        doubted.notify_one();
+        let (given_up, findings) = (Notify::new(), Findings::default());
+        given_up.notify_one();
         tokio::select! {
-            () = silence(&doubted, &findings, LIMIT, || ready(())) => panic!("it is there"),
+            () = silence(&given_up, &findings, LIMIT, || ready(())) => panic!("it is there"),
             () = sleep(LIMIT * 10) => {}
         }
     }

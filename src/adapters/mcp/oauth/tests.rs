@@ -82,8 +82,8 @@ fn tokens_for(
         secret_in: None,
     };
     let (name, secret) = (&"s".into(), "s3cret".to_owned());
-    let of = Of { name, url, oauth: &oauth, secret, hosts: &[], connect_timeout };
-    Tokens::new(of, Sent::of(["s3cret"])).unwrap()
+    let settings = TokenSettings { name, url, oauth: &oauth, secret, hosts: &[], connect_timeout };
+    Tokens::new(settings, Sent::of(["s3cret"])).unwrap()
 }
 
 fn token(number: usize) -> (u16, String) {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::adapters::mcp::secrets::Sent;
 use crate::adapters::mcp::secrets::clean_value;
 use crate::adapters::mcp::settings::{LEFT_OUT_BY_CHOICE, McpServer};
-use crate::adapters::mcp::tools::changes::{Change, Prints};
+use crate::adapters::mcp::tools::changes::{Change, DefinitionHashes};
 use crate::adapters::tools::secrets::Known;
 use crate::mcp_servers::{ChangedTool, LeftOut, Unmatched};
 
@@ -46,7 +46,7 @@ pub(crate) struct RemoteTool {
     /// True if a call may be made again when it is not known whether it had its effect.
     pub(crate) is_repeatable: bool,
     /// Hashes of its definition.
-    pub(crate) prints: Prints,
+    pub(crate) prints: DefinitionHashes,
     /// Set if its definition is not accepted: calls need an approval.
     pub(crate) change: Option<Arc<Change>>,
 }
@@ -202,7 +202,7 @@ fn remote(
     bytes: &mut usize,
 ) -> Result<RemoteTool, String> {
     let name = tool.name.to_string();
-    let prints = Prints::of(&tool);
+    let prints = DefinitionHashes::of(&tool);
     let mut parameters = Value::Object((*tool.input_schema).clone());
     let mut description = tool.description.unwrap_or_default().into_owned();
     if !secrets.is_empty() {

@@ -26,7 +26,7 @@ const CONTEXT_BYTES_MAX: usize = 40;
 
 /// Hashes of the parts of a definition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Prints(BTreeMap<ChangedPart, String>);
+pub(crate) struct DefinitionHashes(BTreeMap<ChangedPart, String>);
 
 /// Stored part of an accepted definition.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ struct Accepted {
     /// As models see it.
     description: String,
     parameters: Value,
-    prints: Prints,
+    prints: DefinitionHashes,
     /// Hashes of definitions that were accepted before, the newest first.
     earlier: Vec<String>,
 }
@@ -56,13 +56,13 @@ pub(crate) struct Change {
 
 /// A list, compared with what is accepted.
 #[derive(Debug, Default)]
-pub(crate) struct Judged {
+pub(crate) struct Review {
     pub(crate) listed: Listed,
     /// Definitions to accept at once, each with the hash of the one that it replaces.
     pub(crate) taken: Vec<(KnownTool, Arc<str>)>,
 }
 
-impl Prints {
+impl DefinitionHashes {
     /// Returns the hashes of a definition, in which the order of keys does not count.
     pub(crate) fn of(tool: &Tool) -> Self {
         // values of JSON can always be written
@@ -143,35 +143,35 @@ fn record(
 
 /// Compares the tools of a list with those that are known. `used`: the list in use, whose compiled
 /// schemas stay.
-pub(crate) fn judged(
+pub(crate) fn review(
     server: &McpServer,
     list: &Listed,
     used: &Listed,
     known: &BTreeMap<Arc<str>, KnownTool>,
     now: Timestamp,
-) -> Judged {
+) -> Review {
     let (left_out, unmatched) = (list.left_out.clone(), list.unmatched.clone());
     let is_guarded = list.is_guarded;
     let listed = Listed { left_out, unmatched, is_guarded, ..Listed::default() };
-    let mut judged = Judged { listed, taken: Vec::new() };
+    let mut review = Review { listed, taken: Vec::new() };
     for tool in &list.tools {
         match known.get(tool.name.as_str()) {
-            Some(known) => judged.compare(server, tool.clone(), used, (known, now)),
-            None if server.on_change == OnChange::Use => judged.listed.tools.push(tool.clone()),
+            Some(known) => review.compare(server, tool.clone(), used, (known, now)),
+            None if server.on_change == OnChange::Use => review.listed.tools.push(tool.clone()),
             None => {
                 let max = server.limits.tools_seen_max;
                 let why = format!(
                     "changes of it could not be noticed: {max} tools of the server were seen \
                      (tools_seen_max)"
                 );
-                judged.listed.left_out.push(LeftOut { name: tool.name.clone(), why });
+                review.listed.left_out.push(LeftOut { name: tool.name.clone(), why });
             }
         }
     }
-    judged
+    review
 }
 
-impl Judged {
+impl Review {
     fn compare(
         &mut self,
         server: &McpServer,

@@ -13,7 +13,7 @@ use crate::adapters::mcp::connection::link::Link;
 use crate::adapters::mcp::failed::failed;
 use crate::adapters::mcp::tools::admission::{Listed, RemoteTool};
 use crate::adapters::mcp::tools::changes::{
-    Change, accept_request, acceptance, first_look, judged,
+    Change, accept_request, acceptance, first_look, review,
 };
 use crate::mcp_servers::{ChangedTool, NotAccepted};
 
@@ -62,14 +62,14 @@ impl Link {
             // those of another process may have been first
             known = self.records.known(&server.name, &names).await?;
         }
-        let judged = judged(server, list, &self.listed(), &known, now);
-        for (accepted, replaced) in judged.taken {
+        let review = review(server, list, &self.listed(), &known, now);
+        for (accepted, replaced) in review.taken {
             let name = Arc::clone(&accepted.tool);
             if self.records.accept(accepted, replaced).await? {
                 log::warn!("MCP server {}: {name} has changed, and is used as it is", server.name);
             }
         }
-        Ok(judged.listed)
+        Ok(review.listed)
     }
 
     /// Accepts the change of a tool that a person has approved, or returns what the call waits for.

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::ServedFace;
 use super::message::{LEGACY, MODERN, Request, TASKS, code};
 use super::question::Question;
-use super::standing::Standing;
+use super::run_state::RunState;
 use super::tokens::Run;
 use super::tools::Tool;
 use crate::api::wire::Iso;
@@ -266,12 +266,12 @@ pub fn task_now(task: &Task<'_>, result: Option<Members>) -> Members {
 /// A call that failed is completed: its result says so; unless it failed through the server. What
 /// waits for others is still running.
 fn task_status(task: &Task<'_>) -> &'static str {
-    match Standing::of_state(task.state) {
-        Standing::Suspended(_) if !task.questions.is_empty() => "input_required",
-        Standing::Failed(_) if is_broken(task.state) => "failed",
-        Standing::Running | Standing::Suspended(_) => "working",
-        Standing::Completed(_) | Standing::Failed(_) => "completed",
-        Standing::Cancelled(_) => "cancelled",
+    match RunState::of_state(task.state) {
+        RunState::Suspended(_) if !task.questions.is_empty() => "input_required",
+        RunState::Failed(_) if is_broken(task.state) => "failed",
+        RunState::Running | RunState::Suspended(_) => "working",
+        RunState::Completed(_) | RunState::Failed(_) => "completed",
+        RunState::Cancelled(_) => "cancelled",
     }
 }
 

@@ -75,7 +75,7 @@ fn input_of(messages: &[Message], definition: &WorkflowDefinition) -> Result<Val
 
 /// The answer of a workflow.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Said {
+pub struct WorkflowAnswer {
     pub execution_id: Arc<str>,
     /// The result: a text as it is, another value as JSON. Empty while it waits.
     pub text: String,
@@ -84,7 +84,7 @@ pub struct Said {
 }
 
 /// Returns the answer of an execution that has halted, or its failure.
-pub fn said(outcome: ExecutionOutcome) -> Result<Said, ApiError> {
+pub fn answer_of(outcome: ExecutionOutcome) -> Result<WorkflowAnswer, ApiError> {
     let outcome = succeeded(outcome)?;
     let text = match (outcome.result(), &outcome.halted) {
         (Some(Value::String(text)), _) => text.clone(),
@@ -102,7 +102,7 @@ pub fn said(outcome: ExecutionOutcome) -> Result<Said, ApiError> {
         }
         Halted::Ended { .. } => Vec::new(),
     };
-    Ok(Said { execution_id: Arc::from(outcome.execution_id.as_str()), text, asks })
+    Ok(WorkflowAnswer { execution_id: Arc::from(outcome.execution_id.as_str()), text, asks })
 }
 
 /// Shows a suspension as an ask. That of a step is answered in the inbox, a pause is only resumed.
@@ -123,7 +123,7 @@ fn ask_of(suspension: &Suspension) -> PendingAsk {
     }
 }
 
-impl Said {
+impl WorkflowAnswer {
     /// Returns the answer as events, for a stream.
     pub fn events(self) -> Vec<GenerationEvent> {
         let text = (!self.text.is_empty())

@@ -39,8 +39,8 @@ impl Session {
             let mut response = self.response(&params.responses, &ask.id)?;
             if ask.is_on_page && matches!(response, Some(Response::Accepted(_))) {
                 // the person has only opened the page
-                let Some(()) = self.unless_gone(self.until_answered(&ask.id)).await else {
-                    return self.unheard();
+                let Some(()) = self.while_connected(self.until_answered(&ask.id)).await else {
+                    return self.disconnected();
                 };
                 response = None;
             }
@@ -56,15 +56,15 @@ impl Session {
             Err(refusal) => return self.refuse(&refusal),
         };
         let generating = agents::generate(&self.call.runtime, request);
-        let generation = match self.unless_gone(generating).await {
+        let generation = match self.while_connected(generating).await {
             Some(Ok(generation)) => generation,
             Some(Err(refusal)) => return self.refuse(&refusal),
-            None => return self.unheard(),
+            None => return self.disconnected(),
         };
         if generation.is_suspended() {
             return self.ask_for(agent, &generation.id, &generation.asks, None).await;
         }
-        Ok(self.said(&generation.id, &generation.text))
+        Ok(self.agent_answer(&generation.id, &generation.text))
     }
 
     /// Takes the answer to what a generation asks, and waits for what becomes of it.
@@ -95,12 +95,12 @@ impl Session {
             Ok(problem) => problem,
             Err(refusal) => return refuse(refusal),
         };
-        match self.unless_gone(self.generation_now(agent, generation)).await {
+        match self.while_connected(self.generation_now(agent, generation)).await {
             Some(Ok(record)) => self.settle_agent(agent, &record, refusal.as_deref()).await,
             Some(Err(refusal)) => refuse(refusal),
             None => {
                 self.stop(agent, generation).await;
-                self.unheard()
+                self.disconnected()
             }
         }
     }
@@ -156,7 +156,7 @@ impl Session {
             }
             GenerationStatus::Completed => {
                 let text = record.output.as_ref().and_then(Value::as_str);
-                Ok(self.said(&record.id, text.unwrap_or_default()))
+                Ok(self.agent_answer(&record.id, text.unwrap_or_default()))
             }
             GenerationStatus::Error => Ok(failed("The agent failed.", id)),
             GenerationStatus::Cancelled => Ok(failed("The agent was stopped.", id)),
@@ -195,7 +195,7 @@ impl Session {
         self.shown(&inbox::describe(runtime, ask).await.ok()?)
     }
 
-    fn said(&self, generation: &str, text: &str) -> Members {
+    fn agent_answer(&self, generation: &str, text: &str) -> Members {
         self.agent_result(generation, ("completed", text), None)
     }
 

@@ -20,7 +20,7 @@ use crate::api::catalogue::RouteName;
 use crate::api::error::AskRefusal;
 use crate::api::faces::mcp::{
     Advice, Asked, AskedFor, Asking, CallParams, Question, Refusal, Response, Responses,
-    ResumeArguments, Run, Standing, Tool, failed, input_required, resume_name, suspended,
+    ResumeArguments, Run, RunState, Tool, failed, input_required, resume_name, suspended,
 };
 use crate::api::{ApiError, executions, inbox};
 use crate::web::peer::WATCH_INTERVAL;
@@ -158,14 +158,14 @@ impl Session {
         match self.response(responses, &ask.id)? {
             // the person has only opened the page
             Some(Response::Accepted(_)) if ask.is_on_page => {
-                match self.unless_gone(self.until_answered(&ask.id)).await {
-                    Some(()) => self.stand(&run, None).await,
+                match self.while_connected(self.until_answered(&ask.id)).await {
+                    Some(()) => self.settle_now(&run, None).await,
                     None => self.left(&run).await,
                 }
             }
             Some(Response::Accepted(content)) => self.answer(&run, &ask.id, content, feed).await,
             Some(Response::Declined) => self.decline(&run).await,
-            None => self.stand(&run, None).await,
+            None => self.settle_now(&run, None).await,
         }
     }
 
@@ -186,7 +186,7 @@ impl Session {
         let is_taken = answered.is_ok();
         match problem_of(answered) {
             Ok(None) => {}
-            Ok(Some(problem)) => return self.stand(run, Some(&problem)).await,
+            Ok(Some(problem)) => return self.settle_now(run, Some(&problem)).await,
             Err(refusal) => return self.refuse_for(run, &refusal),
         }
         let halted = async {
@@ -195,7 +195,7 @@ impl Session {
             }
             runtime.state_when(&target, |state| state.status != Status::Running).await
         };
-        self.stand_once(run, Feed::around(feed, self, (&target, before), halted), None).await
+        self.settle_once(run, Feed::around(feed, self, (&target, before), halted), None).await
     }
 
     /// Waits a while until a step has continued, which it does once all of its asks are answered.
@@ -212,14 +212,14 @@ impl Session {
     async fn decline(&self, run: &Run) -> Outcome {
         let target = self.target(run);
         match executions::describe(&self.call.runtime, &target).await {
-            Ok(state) => match Standing::of_state(&state) {
-                Standing::Suspended(waiting) => {
+            Ok(state) => match RunState::of_state(&state) {
+                RunState::Suspended(waiting) => {
                     let asked = self.asked(run, &waiting).await;
                     let tool = self.resume_tool(run, asked.as_ref());
                     let advice = Advice::Declined(tool.as_deref());
                     Ok(suspended(run, &waiting, asked.as_ref(), advice))
                 }
-                standing => Ok(self.ended(run, &standing)),
+                state => Ok(self.ended(run, &state)),
             },
             Err(refusal) => self.refuse_for(run, &refusal),
         }
@@ -262,18 +262,20 @@ impl Session {
             return self.refuse(&ApiError::ExecutionNotFound(run.execution.to_string()));
         }
         let resuming = self.resumed(run, ask, data, feed);
-        let Some(resumed) = self.unless_gone(resuming).await else { return self.left(run).await };
+        let Some(resumed) = self.while_connected(resuming).await else {
+            return self.left(run).await;
+        };
         match resumed {
-            Ok(outcome) => self.settle(run, Standing::of_outcome(&outcome), None).await,
+            Ok(outcome) => self.settle(run, RunState::of_outcome(&outcome), None).await,
             Err(
                 ApiError::SuspensionPassed { .. }
                 | ApiError::NotSuspended(_)
                 | ApiError::ExecutionAlready { .. },
-            ) => self.stand(run, None).await,
+            ) => self.settle_now(run, None).await,
             Err(
                 refusal @ (ApiError::ResumeDataInvalid(_) | ApiError::Ask(AskRefusal::Refused(_))),
             ) if self.request.abilities().shows_forms => {
-                self.stand(run, Some(&refusal.to_string())).await
+                self.settle_now(run, Some(&refusal.to_string())).await
             }
             Err(refusal) => self.refuse_for(run, &refusal),
         }
@@ -304,21 +306,21 @@ impl Session {
     }
 
     /// Answers with the current state, once the execution has left `running`.
-    async fn stand(&self, run: &Run, refusal: Option<&str>) -> Outcome {
+    async fn settle_now(&self, run: &Run, refusal: Option<&str>) -> Outcome {
         let target = self.target(run);
         let halted = self.call.runtime.state_when(&target, |state| state.status != Status::Running);
-        self.stand_once(run, halted, refusal).await
+        self.settle_once(run, halted, refusal).await
     }
 
     /// Answers with a state that there is at some time.
-    async fn stand_once(
+    async fn settle_once(
         &self,
         run: &Run,
         state: impl Future<Output = Result<ExecutionState, DescribeError>>,
         refusal: Option<&str>,
     ) -> Outcome {
-        match self.unless_gone(state).await {
-            Some(Ok(state)) => self.settle(run, Standing::of_state(&state), refusal).await,
+        match self.while_connected(state).await {
+            Some(Ok(state)) => self.settle(run, RunState::of_state(&state), refusal).await,
             Some(Err(error)) => {
                 self.refuse_for(run, &ApiError::from_describe(&run.execution, error))
             }

@@ -86,7 +86,7 @@ impl Session {
         let call = tools::call_of(tool, input, &self.call.caller);
         let call = CallTool { trace: self.trace(), after, ..call };
         let calling = self.call.runtime.call_tool(call.clone());
-        let Some(called) = self.unless_gone(calling).await else { return self.unheard() };
+        let Some(called) = self.while_connected(calling).await else { return self.disconnected() };
         match called {
             Ok(result) => Ok(completed(&result, None, &self.request)),
             Err(CallToolError::Waits { id, ask }) => {
@@ -105,13 +105,13 @@ impl Session {
         (after.schema, _) = (None, after.answers.pop());
         let answers = after.answers.clone();
         let calling = self.call.runtime.call_tool(call);
-        match self.unless_gone(calling).await {
+        match self.while_connected(calling).await {
             Some(Err(CallToolError::Waits { id, ask })) => {
                 self.ask_for_tool(id, answers, *ask, Some(&problem))
             }
             Some(Ok(result)) => Ok(completed(&result, None, &self.request)),
             Some(Err(error)) => self.refuse(&refusal_of(error)),
-            None => self.unheard(),
+            None => self.disconnected(),
         }
     }
 

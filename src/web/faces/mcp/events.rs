@@ -1,7 +1,5 @@
 //! An answer as a stream of events: bounded, kept open, and ended when its client does not read.
 
-use std::time::Duration;
-
 use actix_web::web::Bytes;
 use actix_web::{Error, HttpResponse};
 use futures_util::StreamExt as _;
@@ -13,13 +11,11 @@ use tokio_util::sync::CancellationToken;
 use super::session::Session;
 use crate::api::ApiError;
 use crate::telemetry::metrics::RequestMeter;
+use crate::web::heartbeat::{Heartbeat, Reading};
 use crate::web::peer::Peer;
 use crate::web::pending_stream::head_of_stream;
 use crate::web::settings::Settings;
-use crate::web::subscriber_queue::{Delivery, KEEP_ALIVE, SubscriberQueue, Weight};
-
-/// Weight of comments, which are not limited.
-const NO_EVENT: Weight = Weight { events: 0, bytes: 0 };
+use crate::web::subscriber_queue::{SubscriberQueue, Weight};
 
 /// The events of one answer.
 pub(super) struct Events {
@@ -43,10 +39,7 @@ impl Events {
             drop((counted, admitted));
             closes.cancel();
         });
-        let bytes = body.map(|delivery| match delivery {
-            Delivery::Item(bytes) => Ok::<_, Error>(bytes),
-            Delivery::Missed(count) => Ok(Bytes::from(format!(": dropped {count}\n\n"))),
-        });
+        let bytes = body.map(|delivery| Ok::<_, Error>(delivery.into_bytes()));
         let response = head_of_stream().content_type("text/event-stream").streaming(bytes);
         let disconnect = Peer::disconnect_of(request);
         Ok((Self { queue, disconnect, closed }, response))
@@ -81,17 +74,13 @@ impl Events {
 
     /// Shows proxies that the answer continues, and leaves a client that does not read.
     pub(super) async fn keep_open(&self, settings: &Settings) -> ! {
+        let heartbeat = Heartbeat::of(&settings.config);
         loop {
-            sleep(settings.config.heartbeat).await;
-            self.beat(settings.config.subscriber_stall);
-        }
-    }
-
-    fn beat(&self, stall_max: Duration) {
-        if self.queue.stalled_for().is_some_and(|stall| stall >= stall_max) {
-            (self.disconnect)();
-        } else if self.queue.is_empty() {
-            self.queue.push(Bytes::from_static(KEEP_ALIVE), NO_EVENT);
+            sleep(heartbeat.interval()).await;
+            match heartbeat.reading(&self.queue) {
+                Reading::Stalled(_) => (self.disconnect)(),
+                Reading::Behind | Reading::Current => Heartbeat::beat(&self.queue),
+            }
         }
     }
 }

@@ -139,7 +139,7 @@ impl Session {
     }
 
     /// Waits until the work is done, or the client has gone: then there is no result.
-    pub(super) fn unless_gone<T>(
+    pub(super) fn while_connected<T>(
         &self,
         work: impl Future<Output = T>,
     ) -> impl Future<Output = Option<T>> {
@@ -161,7 +161,7 @@ impl Session {
     }
 
     /// Answers a client that has gone, which does not read it.
-    pub(super) fn unheard(&self) -> Outcome {
+    pub(super) fn disconnected(&self) -> Outcome {
         Ok(failed("the client disconnected", None))
     }
 }

@@ -10,7 +10,7 @@ use super::session::Session;
 use crate::api::catalogue::RouteName;
 use crate::api::error::AskRefusal;
 use crate::api::faces::mcp::{
-    Members, Question, Refusal, Response, Responses, Run, Standing, Task, code, task_now, text,
+    Members, Question, Refusal, Response, Responses, Run, RunState, Task, code, task_now, text,
 };
 use crate::api::{ApiError, executions, inbox};
 
@@ -19,13 +19,13 @@ impl Session {
     pub(super) async fn show_task(&mut self) -> Outcome {
         let (id, run) = self.take_task(RouteName::DescribeExecution)?;
         let state = self.task_state(&run).await?;
-        let standing = Standing::of_state(&state);
-        let (questions, result) = match &standing {
-            Standing::Suspended(waiting) => (self.open_questions(&run, waiting).await, None),
-            Standing::Completed(_) | Standing::Failed(_) => {
-                (Vec::new(), Some(self.ended(&run, &standing)))
+        let run_state = RunState::of_state(&state);
+        let (questions, result) = match &run_state {
+            RunState::Suspended(waiting) => (self.open_questions(&run, waiting).await, None),
+            RunState::Completed(_) | RunState::Failed(_) => {
+                (Vec::new(), Some(self.ended(&run, &run_state)))
             }
-            Standing::Running | Standing::Cancelled(_) => (Vec::new(), None),
+            RunState::Running | RunState::Cancelled(_) => (Vec::new(), None),
         };
         Ok(task_now(&Task { id: &id, state: &state, questions: &questions }, result))
     }

@@ -11,7 +11,7 @@ use super::Outcome;
 use super::feed::Feed;
 use super::session::{Session, target_of};
 use crate::api::catalogue::RouteName;
-use crate::api::faces::mcp::{CallParams, Members, Run, Standing, Task, completed, failed, task};
+use crate::api::faces::mcp::{CallParams, Members, Run, RunState, Task, completed, failed, task};
 use crate::api::{ApiError, executions, workflows};
 use crate::web::workflows::idempotency_key;
 
@@ -56,10 +56,10 @@ impl Session {
             if self.is_repeatable() {
                 // an execution that began earlier may have been resumed since
                 let halted = runtime.state_when(&target, |state| state.status != Status::Running);
-                halted.await.map(|state| Standing::of_state(&state))
+                halted.await.map(|state| RunState::of_state(&state))
             } else {
                 let outcome = runtime.first_outcome(&target).await;
-                outcome.map(|outcome| Standing::of_outcome(&outcome))
+                outcome.map(|outcome| RunState::of_outcome(&outcome))
             }
         };
         let outcome = Feed::around(feed, self, (&target, 0), outcome);
@@ -70,15 +70,15 @@ impl Session {
                 Some(outcome.await)
             }
         };
-        match self.unless_gone(in_time).await {
-            Some(Some(Ok(standing))) => self.settle(run, standing, None).await,
+        match self.while_connected(in_time).await {
+            Some(Some(Ok(state))) => self.settle(run, state, None).await,
             Some(Some(Err(error))) => {
                 self.refuse_for(run, &ApiError::from_describe(&run.execution, error))
             }
             Some(None) => self.become_task(run).await,
             None => {
                 self.leave(run, &target).await;
-                self.unheard()
+                self.disconnected()
             }
         }
     }
@@ -100,7 +100,7 @@ impl Session {
         if !self.follows(run) {
             self.leave(run, &self.target(run)).await;
         }
-        self.unheard()
+        self.disconnected()
     }
 
     /// Cancels the execution of a client that has gone. Older clients may lose a connection and mean
@@ -121,26 +121,26 @@ impl Session {
     pub(super) async fn settle(
         &self,
         run: &Run,
-        standing: Standing,
+        state: RunState,
         refusal: Option<&str>,
     ) -> Outcome {
-        match standing {
-            Standing::Suspended(_) if self.follows(run) => self.become_task(run).await,
-            Standing::Suspended(waiting) => self.ask(run, &waiting, refusal).await,
-            standing => Ok(self.ended(run, &standing)),
+        match state {
+            RunState::Suspended(_) if self.follows(run) => self.become_task(run).await,
+            RunState::Suspended(waiting) => self.ask(run, &waiting, refusal).await,
+            state => Ok(self.ended(run, &state)),
         }
     }
 
     /// Answers for an execution that has ended.
-    pub(super) fn ended(&self, run: &Run, standing: &Standing) -> Members {
+    pub(super) fn ended(&self, run: &Run, state: &RunState) -> Members {
         let id = ("execution", run.execution.as_str());
-        let text = match standing {
-            Standing::Completed(result) => return completed(result, Some(id), &self.request),
-            Standing::Failed(Some(step)) => format!("The workflow failed at the step {step}."),
-            Standing::Failed(None) => "The workflow failed.".to_owned(),
-            Standing::Cancelled(Some(reason)) => format!("The workflow was cancelled: {reason}"),
-            Standing::Cancelled(None) => "The workflow was cancelled.".to_owned(),
-            Standing::Running | Standing::Suspended(_) => "The workflow has not ended.".to_owned(),
+        let text = match state {
+            RunState::Completed(result) => return completed(result, Some(id), &self.request),
+            RunState::Failed(Some(step)) => format!("The workflow failed at the step {step}."),
+            RunState::Failed(None) => "The workflow failed.".to_owned(),
+            RunState::Cancelled(Some(reason)) => format!("The workflow was cancelled: {reason}"),
+            RunState::Cancelled(None) => "The workflow was cancelled.".to_owned(),
+            RunState::Running | RunState::Suspended(_) => "The workflow has not ended.".to_owned(),
         };
         failed(&text, Some(id))
     }

@@ -72,7 +72,7 @@ impl EventStreamActor {
     /// fitted into the mailbox, or the execution's actor was lost.
     fn lose(&mut self, ctx: &mut Context<Self>) {
         self.mode = Mode::Waiting { upto: 0, ended: false };
-        match self.pauses.take(self.settings.config.heartbeat) {
+        match self.pauses.take(self.heartbeat.interval()) {
             Duration::ZERO => self.subscribe_again(ctx),
             pause => {
                 ctx.run_later(pause, Self::subscribe_again);

@@ -13,13 +13,13 @@ use crate::wait_report::AwaitedCall;
 /// a continuation their stages are not known.
 pub(crate) fn awaited_calls(
     last: &GenerationStep,
-    kept: Option<&Continuation>,
+    continuation: Option<&Continuation>,
 ) -> Vec<AwaitedCall> {
     let asked = last.tool_calls.iter().enumerate();
     let awaited = asked.filter(|(number, _)| last.result_of(*number).is_none());
     let calls = awaited.map(|(number, call)| {
         // the continuation may still be that of the turn before
-        let open = kept.and_then(|kept| kept.call(number));
+        let open = continuation.and_then(|continuation| continuation.call(number));
         let open = open.filter(|open| *open.tool_call_id == *call.tool_call_id);
         let begun = last.timing.calls.get(number);
         AwaitedCall {
@@ -94,14 +94,14 @@ mod tests {
             ..GenerationStep::default()
         };
         let queued = || Queued::default().to_note();
-        let kept = continuation(vec![
+        let continuation = continuation(vec![
             open(1, "b", queued()),
             open(2, "c", json!(7)),
             // a note of the turn before
             open(3, "z", queued()),
         ]);
-        let shown = |kept: Option<&Continuation>| -> Vec<_> {
-            let calls = awaited_calls(&turn, kept).into_iter();
+        let shown = |continuation: Option<&Continuation>| -> Vec<_> {
+            let calls = awaited_calls(&turn, continuation).into_iter();
             calls.map(|it| (it.tool_call_id.to_string(), it.stage, it.since)).collect()
         };
         let row = |id: &str, stage, since| (id.to_owned(), stage, Some(Timestamp(since)));
@@ -110,7 +110,7 @@ mod tests {
             row("c", CallStage::Follows, 4),
             row("d", CallStage::Works, 5),
         ];
-        assert_eq!(shown(Some(&kept)), expected);
+        assert_eq!(shown(Some(&continuation)), expected);
         assert!(shown(None).iter().all(|(_, stage, _)| *stage == CallStage::Works));
         let over = GenerationStep { tool_calls: vec![call("a")], ..turn.clone() };
         assert_eq!(awaited_calls(&over, None), []);

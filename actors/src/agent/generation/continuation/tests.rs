@@ -45,32 +45,11 @@ fn asked(id: &str, kind: AskKind) -> CallState {
 
 pub(super) fn continuation(calls: Vec<OpenCall>) -> Continuation {
     Continuation {
-        messages: Arc::default(),
-        schema: None,
-        options: ModelOptions::default(),
-        client_tools: ClientTools::default(),
-        provider_state: None,
-        bounds: Bounds::default(),
-        repairs: 0,
-        is_repair: false,
-        calls_made: 0,
-        context: Arc::default(),
-        depth: 0,
         message_id: "m".to_owned(),
-        is_chat: false,
         answer_left: 1,
         results_left: 1,
-        memory: None,
-        usage: Usage::default(),
-        worked_ms: 0,
-        interruptions: 0,
-        shutdowns: 0,
-        is_cancelled: false,
-        is_released: false,
-        parent: None,
         calls,
-        approvals: Vec::new(),
-        approved_tools: ApprovedTools::new(),
+        ..Continuation::default()
     }
 }
 
@@ -81,35 +60,35 @@ fn a_run_goes_on_once_all_its_asks_are_answered() {
         asks: vec![pending("x", AskKind::Approval)],
         is_ready: false,
     };
-    let mut kept = continuation(vec![
+    let mut continuation = continuation(vec![
         open(0, asked("a", AskKind::Approval)),
         open(1, asked("b", AskKind::Input)),
         open(3, child),
     ]);
-    let ids = |kept: &Continuation| -> Vec<_> {
-        kept.asks().iter().map(|ask| ask.ask_id.to_string()).collect()
+    let ids = |continuation: &Continuation| -> Vec<_> {
+        continuation.asks().iter().map(|ask| ask.ask_id.to_string()).collect()
     };
-    assert_eq!(ids(&kept), ["a", "b", "x"]);
-    assert_eq!(kept.asks()[2].shown_at.as_deref(), Some("c3"));
+    assert_eq!(ids(&continuation), ["a", "b", "x"]);
+    assert_eq!(continuation.asks()[2].shown_at.as_deref(), Some("c3"));
 
     let by = DecidedBy::Person;
     let reason = Some("too much".to_owned());
-    assert!(kept.answer("a", CallAnswer::Refused { by, reason }));
+    assert!(continuation.answer("a", CallAnswer::Refused { by, reason }));
     let approved = || CallAnswer::Approved { by: DecidedBy::Person, input: None };
-    assert!(!kept.answer("a", approved()), "once");
-    assert!(!kept.answer("x", approved()), "the child's own");
-    assert!(!kept.is_ready());
+    assert!(!continuation.answer("a", approved()), "once");
+    assert!(!continuation.answer("x", approved()), "the child's own");
+    assert!(!continuation.is_ready());
     let refused = CallState::Refused { reason: "refused by a person: too much".to_owned() };
-    assert_eq!(kept.calls[0].state, refused);
+    assert_eq!(continuation.calls[0].state, refused);
 
-    assert!(kept.answer("b", CallAnswer::Given(json!("blue"))));
-    assert_eq!(kept.calls[1].answers, [json!("blue")]);
-    assert!(!kept.is_ready() && !kept.is_released);
-    assert!(!kept.child_is_ready("g9"));
-    assert!(kept.child_is_ready("g2"));
-    assert!(kept.is_ready() && kept.is_released);
-    assert!(!kept.child_is_ready("g2"), "once");
-    assert_eq!(ids(&kept), [""; 0]);
+    assert!(continuation.answer("b", CallAnswer::Given(json!("blue"))));
+    assert_eq!(continuation.calls[1].answers, [json!("blue")]);
+    assert!(!continuation.is_ready() && !continuation.is_released);
+    assert!(!continuation.child_is_ready("g9"));
+    assert!(continuation.child_is_ready("g2"));
+    assert!(continuation.is_ready() && continuation.is_released);
+    assert!(!continuation.child_is_ready("g2"), "once");
+    assert_eq!(ids(&continuation), [""; 0]);
 }
 
 #[test]
@@ -131,10 +110,10 @@ fn a_refused_repetition_says_that_an_attempt_may_have_had_its_effect() {
             let state = asked("a", AskKind::Approval);
             let CallState::Asked(ask) = state else { panic!("{state:?}") };
             let state = CallState::Asked(Box::new(CallAsk { is_repetition, ..*ask }));
-            let mut kept = continuation(vec![open(0, state)]);
-            assert!(kept.answer("a", answer.clone()));
+            let mut continuation = continuation(vec![open(0, state)]);
+            assert!(continuation.answer("a", answer.clone()));
             let reason = if is_repetition { format!("{before}{text}") } else { text.to_owned() };
-            assert_eq!(kept.calls[0].state, CallState::Refused { reason });
+            assert_eq!(continuation.calls[0].state, CallState::Refused { reason });
         }
     }
 }
@@ -153,11 +132,11 @@ fn decisions_inside_a_sub_agent_are_not_those_about_its_call() {
     let asks = vec![pending("x", AskKind::Approval), pending("y", AskKind::Approval)];
     let (generation_id, is_ready) = (Arc::from("g2"), false);
     let child = CallState::Child { generation_id, asks, is_ready };
-    let mut kept = continuation(vec![open(0, child)]);
+    let mut continuation = continuation(vec![open(0, child)]);
     let own = approval("own", Some(true));
-    kept.approvals = vec![own.clone(), approval("x", None), approval("y", None)];
-    assert!(kept.child_is_ready("g2"));
-    assert_eq!(kept.approvals, [own]);
+    continuation.approvals = vec![own.clone(), approval("x", None), approval("y", None)];
+    assert!(continuation.child_is_ready("g2"));
+    assert_eq!(continuation.approvals, [own]);
 }
 
 #[test]
@@ -168,9 +147,9 @@ fn only_people_approve_further_calls() {
         (answer_of_timeout(OnTimeout::Refuse), 0),
     ];
     for (answer, remembered) in rows {
-        let mut kept = continuation(vec![open(0, asked("a", AskKind::Approval))]);
-        assert!(kept.answer("a", answer.clone()));
-        assert_eq!(kept.approved_tools.len(), remembered, "{answer:?}");
+        let mut continuation = continuation(vec![open(0, asked("a", AskKind::Approval))]);
+        assert!(continuation.answer("a", answer.clone()));
+        assert_eq!(continuation.approved_tools.len(), remembered, "{answer:?}");
     }
 }
 
@@ -182,7 +161,45 @@ fn a_continuation_is_read_as_it_is_written() {
         open(2, CallState::Refused { reason: "refused".to_owned() }),
         open(3, CallState::Answered),
     ];
-    let kept = continuation(calls);
-    let text = serde_json::to_string(&kept).unwrap();
-    assert_eq!(serde_json::from_str::<Continuation>(&text).unwrap(), kept);
+    let continuation = continuation(calls);
+    let text = serde_json::to_string(&continuation).unwrap();
+    assert_eq!(serde_json::from_str::<Continuation>(&text).unwrap(), continuation);
+}
+
+/// Continuation as versions store it that know only the members without a default.
+const OLDER: &str = r#"{
+    "messages": [],
+    "options": {
+        "temperature": 0.5, "maxOutputTokens": null, "topP": null, "frequencyPenalty": null,
+        "presencePenalty": null, "seed": 7, "stopSequences": ["end"], "providerOptions": null
+    },
+    "bounds": { "steps": 10, "tokens": 5000, "toolCalls": null, "objectRepairs": 2 },
+    "repairs": 1,
+    "callsMade": 3,
+    "context": { "userId": "ann" },
+    "depth": 1,
+    "messageId": "m1",
+    "isChat": true,
+    "answerLeft": 1000,
+    "resultsLeft": 2000,
+    "memory": {
+        "key": { "agent_id": "clerk", "user_id": "ann", "conversation_id": "c1" },
+        "continued": { "message_id": "m1", "parts": [], "created_at": null }
+    },
+    "usage": {
+        "promptTokens": 1, "completionTokens": 2, "totalTokens": 3, "cachedInputTokens": 0,
+        "reasoningTokens": 0
+    }
+}"#;
+
+#[test]
+fn a_continuation_of_an_older_version_is_read_and_keeps_its_names() {
+    let read: Continuation = serde_json::from_str(OLDER).unwrap();
+    assert_eq!((read.message_id(), read.is_chat, read.depth), ("m1", true, 1));
+    assert!(read.memory.is_some() && read.calls.is_empty() && !read.is_repair);
+    let older: Map<String, Value> = serde_json::from_str(OLDER).unwrap();
+    let written = serde_json::to_value(&read).unwrap();
+    for (name, value) in older {
+        assert_eq!(written[&name], value, "{name}");
+    }
 }

@@ -48,7 +48,7 @@ fn shown(memory: Remembered) -> (String, Option<String>, String) {
     let older: Vec<_> = memory.older.iter().filter_map(|message| message.id.clone()).collect();
     let said = vec![Part::Text { text: "said".to_owned() }];
     let ConversationWrite { cut_after, messages, .. } =
-        memory.write(said, ApprovedTools::new(), "g", Timestamp(9));
+        memory.memory.write(said, ApprovedTools::new(), "g", Timestamp(9));
     let written = messages.into_iter().map(|StoredMessage { id, role, parts, .. }| {
         let text = Message { id: None, role, parts }.plain_text().replace('\n', "+");
         if text == id { id } else { format!("{id}={text}") }
@@ -139,7 +139,7 @@ fn results_of_tools_belong_to_the_answer_before_them() {
     };
     let write = |asked: &[Message]| {
         let memory = remembered("", asked, Sent::New);
-        let write = memory.write(Vec::new(), ApprovedTools::new(), "g", Timestamp(9));
+        let write = memory.memory.write(Vec::new(), ApprovedTools::new(), "g", Timestamp(9));
         write.messages.into_iter().map(|message| (message.id, message.parts)).collect::<Vec<_>>()
     };
     let whole = vec![Part::ToolCall(call), result];
@@ -189,7 +189,8 @@ fn what_a_client_says_of_approvals_is_not_stored() {
         let (sent, generation_id, at) = (Sent::New, "g", Timestamp(9));
         let asked = MemoryInput { messages: &messages, sent, context_limit: 4, generation_id, at };
         let memory = Remembered::new(key(), None, vec![kept.clone()], &asked);
-        let write = memory.write(Vec::new(), ApprovedTools::new(), "g", Timestamp(9)).messages;
+        let write =
+            memory.memory.write(Vec::new(), ApprovedTools::new(), "g", Timestamp(9)).messages;
         let of_a1 = write.into_iter().find(|message| message.id == "a1");
         assert_eq!(of_a1.map(|message| message.parts), written);
     }

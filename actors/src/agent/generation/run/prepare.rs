@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::agent::AgentDefinition;
+use crate::agent::generation::memory::Remembered;
 use crate::agent::generation::options::effective_options;
 use crate::agent::generation::tools::Toolset;
 use crate::agent::generation::turn::{
@@ -30,17 +31,25 @@ impl Run {
         let client_tools = ClientTools::checked(input.client_tools, &toolset.specs())?;
         self.withdraw_asks().await?;
         let read_from = self.deps.clock.now();
-        self.memory = self.remember(&input.messages, input.sent, input.context_limit).await?;
-        self.memory_read = self.memory.as_ref().map(|_| {
+        let remembered = self.remember(&input.messages, input.sent, input.context_limit).await?;
+        self.memory_read = remembered.as_ref().map(|_| {
             let end = Some(self.deps.clock.now());
             Period { start: read_from, end }
         });
-        let (working_memory, older) = match &mut self.memory {
-            Some(memory) => (memory.working_memory.as_deref(), std::mem::take(&mut memory.older)),
+        let (working_memory, older) = match remembered {
+            Some(Remembered { working_memory, older, memory }) => {
+                self.memory = Some(memory);
+                (working_memory, older)
+            }
             None => (None, Vec::new()),
         };
         let question = Question {
-            messages: prompt::compose(instructions, working_memory, older, input.messages),
+            messages: prompt::compose(
+                instructions,
+                working_memory.as_deref(),
+                older,
+                input.messages,
+            ),
             client_tools,
             tool_choice: input.tool_choice,
             tools: toolset.specs(),

@@ -66,7 +66,7 @@ impl Run {
         if !self.has_continuation {
             return Ok(());
         }
-        self.continuation = Some(self.kept(turns));
+        self.continuation = Some(self.continuation_at(turns));
         let change = self.put_continuation(Vec::new());
         self.record_with(change).await?;
         // a shutdown meanwhile needs it
@@ -149,8 +149,8 @@ impl Run {
     async fn record_put_down(&mut self, at: Timestamp) -> Result<(), GenerateError> {
         let parts = self.transcript.parts(&self.approvals, &self.open_call_ids());
         let messages = self.memory.take().map(|memory| {
-            if let Some(kept) = &mut self.continuation {
-                kept.memory = Some(memory.kept().stored());
+            if let Some(continuation) = &mut self.continuation {
+                continuation.memory = Some(memory.clone().stored());
             }
             memory.write(parts, self.approved_tools.clone(), &self.record.id, at)
         });
@@ -189,14 +189,15 @@ impl Run {
             // the calls have results, and the model was asked again
             let stored = self.deps.generations.continuation(&self.id);
             let stored = self.recording.during(stored).await.map_err(Unavailable::from)?;
-            self.continuation =
-                stored.map(|stored| self.read_kept(&stored, &self.record)).transpose()?;
+            let read = stored.map(|it| Continuation::read(&it.body, &self.record)).transpose();
+            self.continuation = read.map_err(|error| self.damaged(&error))?;
         }
-        let Some(kept) = &mut self.continuation else { return Ok(()) };
-        kept.is_released = !has_open_calls;
-        kept.shutdowns += u32::from(has_open_calls);
-        (kept.usage, kept.results_left) = (self.transcript.usage(), self.results_left);
-        kept.worked_ms = self.worked.ms();
+        let Some(continuation) = &mut self.continuation else { return Ok(()) };
+        continuation.is_released = !has_open_calls;
+        continuation.shutdowns += u32::from(has_open_calls);
+        (continuation.usage, continuation.results_left) =
+            (self.transcript.usage(), self.results_left);
+        continuation.worked_ms = self.worked.ms();
         let change = self.put_continuation(Vec::new());
         self.record_with(change).await
     }

@@ -1,8 +1,8 @@
 //! Reads the conversation of a run, and withdraws what was asked in it.
 
 use crate::agent::generation::GenerateError;
+use crate::agent::generation::idle_end::{IdleEnd, end_and_count};
 use crate::agent::generation::memory::{MemoryInput, Remembered, Sent, messages_to_read};
-use crate::agent::generation::put_away::{PutAway, end_and_count};
 use crate::agent::generation::waiting_chats::waiting_in;
 use crate::domain::message::Message;
 use crate::ports::store::{GenerationStatus, ReadError};
@@ -18,7 +18,7 @@ impl Run {
         let Some(key) = conversation_key(&self.record).filter(|_| may_ask) else { return Ok(()) };
         let withdrawn = Box::pin(async {
             for id in waiting_in(&*self.deps.generations, &key).await?.chats {
-                let end = PutAway {
+                let end = IdleEnd {
                     from: Some(GenerationStatus::Suspended),
                     revision: None,
                     status: GenerationStatus::Cancelled,

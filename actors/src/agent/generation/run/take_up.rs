@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::generation::GenerateError;
+use crate::agent::generation::continuable::{Continuable, Stored};
 use crate::agent::generation::continuation::{Continuation, OpenCall};
 use crate::agent::generation::sequencer::EventSequencer;
 use crate::agent::generation::turn::{Ended, Transcript, Turns, compile_schema};
@@ -11,71 +12,41 @@ use crate::observe::trace::generation::new_spans;
 use crate::ports::model::FinishReason;
 use crate::ports::store::{
     GenerationEntry, GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite,
-    StoredContinuation,
 };
 use crate::requests::Unavailable;
 
 use super::{Halt, Run};
 
-/// A run as it was recorded last.
-pub(super) enum Recorded {
-    Kept(Box<Kept>),
-    /// It has completed, and the process ended before what waits for it had recorded that.
-    Completed(Box<GenerationEntry>),
-}
-
-/// A run that can continue.
-pub(super) struct Kept {
-    entry: GenerationEntry,
-    kept: Continuation,
-    revision: u64,
-}
-
 impl Run {
     /// Reads what is recorded of this run; `None` if it has to start from the beginning.
-    pub(super) async fn recorded(&mut self) -> Result<Option<Recorded>, GenerateError> {
-        let store = &self.deps.generations;
-        let (entry, stored) =
-            tokio::try_join!(store.generation(&self.id), store.continuation(&self.id))
-                .map_err(Unavailable::from)?;
-        match (entry, stored) {
-            (Some(entry), Some(stored)) => {
-                let kept = self.read_kept(&stored, &entry.record)?;
-                let revision = stored.revision;
-                Ok(Some(Recorded::Kept(Box::new(Kept { entry, kept, revision }))))
+    pub(super) async fn recorded(&mut self) -> Result<Option<Stored>, GenerateError> {
+        let error = match Stored::read(&*self.deps.generations, &self.id).await? {
+            Some(found @ Stored::Continuable(_)) => return Ok(Some(found)),
+            Some(Stored::Damaged(_, error)) => return Err(self.damaged(&error)),
+            // nothing of this run may be recorded over its end
+            Some(Stored::Alone(entry)) if self.is_free() && entry.record.status.is_final() => {
+                GenerateError::Exists(self.record.id.clone())
             }
-            (Some(entry), None) if self.is_free() && entry.record.status.is_final() => {
-                // nothing of this run may be recorded over its end
-                self.is_id_ours = false;
-                Err(GenerateError::Exists(self.record.id.clone()))
+            // by its id, while it waited: the process ended before what waits for it had noted that
+            Some(Stored::Alone(entry)) if entry.record.status == GenerationStatus::Cancelled => {
+                GenerateError::Cancelled
             }
-            (Some(entry), None) if entry.record.status == GenerationStatus::Cancelled => {
-                // by its id, while it waited: the process ended before what waits for it had noted that
-                self.is_id_ours = false;
-                Err(GenerateError::Cancelled)
+            // the process ended before what waits for it had recorded that
+            Some(Stored::Alone(entry)) if entry.record.status == GenerationStatus::Completed => {
+                return Ok(Some(Stored::Alone(entry)));
             }
-            (Some(entry), None) if entry.record.status == GenerationStatus::Completed => {
-                Ok(Some(Recorded::Completed(Box::new(entry))))
-            }
-            _ if self.is_free() => {
-                // deleted meanwhile: there is nothing that it could begin with
-                self.is_id_ours = false;
-                Err(GenerateError::Cancelled)
-            }
-            _ => Ok(None),
-        }
+            // deleted meanwhile: there is nothing that it could begin with
+            Some(Stored::Alone(_)) | None if self.is_free() => GenerateError::Cancelled,
+            Some(Stored::Alone(_)) | None => return Ok(None),
+        };
+        self.is_id_ours = false;
+        Err(error)
     }
 
-    /// Reads a continuation of this run.
-    pub(super) fn read_kept(
-        &self,
-        stored: &StoredContinuation,
-        record: &GenerationRecord,
-    ) -> Result<Continuation, GenerateError> {
-        Continuation::read(&stored.body, record).map_err(|error| {
-            log::error!("the continuation of generation {} is damaged: {error}", self.id);
-            GenerateError::Failed("the generation cannot be continued".to_owned())
-        })
+    /// Returns the failure of a run whose continuation cannot be read.
+    pub(super) fn damaged(&self, error: &serde_json::Error) -> GenerateError {
+        log::error!("the continuation of generation {} is damaged: {error}", self.id);
+        GenerateError::Failed("the generation cannot be continued".to_owned())
     }
 
     /// Returns true if neither a step nor another generation waits for the run.
@@ -83,26 +54,29 @@ impl Run {
         self.record.origin.is_none() && self.parent.is_none()
     }
 
-    /// Continues a run in front of the calls of its last turn, or of the repair. One that still waits for people or has
-    /// completed is left as it is.
+    /// Continues a run in front of the calls of its last turn, or of the repair. One that still waits
+    /// for people or has completed is left as it is.
     pub(super) async fn take_up(
         &mut self,
-        recorded: Recorded,
+        recorded: Stored,
         has_schema: bool,
     ) -> Result<Halt, GenerateError> {
-        let kept = match recorded {
-            Recorded::Kept(kept) => *kept,
-            Recorded::Completed(entry) => return Ok(self.completed(*entry, has_schema)),
+        let found = match recorded {
+            Stored::Continuable(found) => *found,
+            Stored::Alone(entry) => return Ok(self.completed(*entry, has_schema)),
+            Stored::Damaged(_, error) => return Err(self.damaged(&error)),
         };
-        let Kept { entry: GenerationEntry { record, steps }, kept, revision } = kept;
+        let Continuable { entry: GenerationEntry { record, steps }, continuation, revision } =
+            found;
         let is_waiting = record.status == GenerationStatus::Suspended;
-        self.restore(record, steps, &kept);
+        self.restore(record, steps, &continuation);
         if is_waiting {
-            self.continuation = Some(kept);
+            self.continuation = Some(continuation);
             return Ok(Halt::StillWaiting);
         }
-        let (worked, is_cancelled) = (Duration::from_millis(kept.worked_ms), kept.is_cancelled);
-        match self.claim(kept, revision).await {
+        let (worked, is_cancelled) =
+            (Duration::from_millis(continuation.worked_ms), continuation.is_cancelled);
+        match self.claim(continuation, revision).await {
             // changed by a cancellation: what waits for the run has no other one
             Err(GenerateError::Exists(_)) if !self.is_free() => {
                 return match self.recorded().await? {
@@ -120,14 +94,15 @@ impl Run {
             return Err(GenerateError::Cancelled);
         }
         self.publish().await?;
-        let schema = self.continuation.as_ref().and_then(|kept| kept.schema.clone());
+        let schema =
+            self.continuation.as_ref().and_then(|continuation| continuation.schema.clone());
         let schema = schema.map(|schema| compile_schema((*schema).clone())).transpose()?;
         let (_, toolset) = self.chosen().await?;
-        let (Some(kept), Some(last)) = (&self.continuation, self.transcript.last()) else {
+        let (Some(continuation), Some(last)) = (&self.continuation, self.transcript.last()) else {
             return Err(GenerateError::Failed("the generation has no turn".to_owned()));
         };
         let schema = schema.map(|(_, compiled)| compiled);
-        let (mut turns, next) = Turns::restored(kept, schema, toolset.specs(), last);
+        let (mut turns, next) = Turns::restored(continuation, schema, toolset.specs(), last);
         if next.is_none() {
             self.leave_calls();
         }
@@ -150,20 +125,20 @@ impl Run {
         &mut self,
         record: GenerationRecord,
         steps: Vec<GenerationStep>,
-        kept: &Continuation,
+        continuation: &Continuation,
     ) {
         self.record = record;
-        self.transcript = Transcript::restored(steps, kept.usage);
-        self.answer.set_bytes_left(kept.answer_left);
-        self.results_left = kept.results_left;
-        self.message_id.clone_from(&kept.message_id);
-        self.memory = kept.memory.clone().map(Into::into);
-        self.approvals.clone_from(&kept.approvals);
-        self.approved_tools.clone_from(&kept.approved_tools);
-        self.context = Arc::clone(&kept.context);
-        self.depth = kept.depth;
-        self.parent.clone_from(&kept.parent);
-        self.is_chat = kept.is_chat;
+        self.transcript = Transcript::restored(steps, continuation.usage);
+        self.answer.set_bytes_left(continuation.answer_left);
+        self.results_left = continuation.results_left;
+        self.message_id.clone_from(&continuation.message_id);
+        self.memory.clone_from(&continuation.memory);
+        self.approvals.clone_from(&continuation.approvals);
+        self.approved_tools.clone_from(&continuation.approved_tools);
+        self.context = Arc::clone(&continuation.context);
+        self.depth = continuation.depth;
+        self.parent.clone_from(&continuation.parent);
+        self.is_chat = continuation.is_chat;
         self.is_recorded = true;
         self.has_continuation = true;
         // called by the process that began the run
@@ -181,22 +156,26 @@ impl Run {
     }
 
     /// Returns true if all calls without results were waiting for their place.
-    fn only_waited(&self, kept: &Continuation) -> bool {
+    fn only_waited(&self, continuation: &Continuation) -> bool {
         let calls = self.transcript.last().map_or(0, |step| step.tool_calls.len());
         let mut open = (0..calls).filter(|number| !self.transcript.has_result(*number)).peekable();
         open.peek().is_some()
-            && open.all(|number| kept.call(number).is_some_and(OpenCall::waits_for_place))
+            && open.all(|number| continuation.call(number).is_some_and(OpenCall::waits_for_place))
     }
 
     /// Makes this run the one that continues, and counts interruptions.
-    async fn claim(&mut self, mut kept: Continuation, revision: u64) -> Result<(), GenerateError> {
-        self.is_interrupted = !kept.is_released;
-        kept.interruptions += u32::from(self.is_interrupted);
+    async fn claim(
+        &mut self,
+        mut continuation: Continuation,
+        revision: u64,
+    ) -> Result<(), GenerateError> {
+        self.is_interrupted = !continuation.is_released;
+        continuation.interruptions += u32::from(self.is_interrupted);
         // calls that waited for their place have caused no crash
-        kept.shutdowns += u32::from(self.is_interrupted && self.only_waited(&kept));
-        kept.is_released = false;
-        let crashes = kept.interruptions.saturating_sub(kept.shutdowns);
-        self.continuation = Some(kept);
+        continuation.shutdowns += u32::from(self.is_interrupted && self.only_waited(&continuation));
+        continuation.is_released = false;
+        let crashes = continuation.interruptions.saturating_sub(continuation.shutdowns);
+        self.continuation = Some(continuation);
         self.forget_user_if_erased();
         self.record.status = GenerationStatus::Working;
         let write = GenerationWrite {

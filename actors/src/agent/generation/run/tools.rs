@@ -125,7 +125,7 @@ impl Run {
     fn open_asks(&mut self, turns: &Turns, mut waiting: Vec<(usize, Waiting)>) -> Vec<AskChange> {
         waiting.sort_by_key(|(number, _)| *number);
         if self.continuation.is_none() {
-            self.continuation = Some(self.kept(turns));
+            self.continuation = Some(self.continuation_at(turns));
         }
         let asks = self.open_calls(waiting);
         self.deps.ask_alarm.note_opened(&asks);
@@ -136,8 +136,8 @@ impl Run {
     async fn take_note(&mut self, note: Note) -> Result<(), GenerateError> {
         let Note { number, memo, is_note, taken } = note;
         let call = self.transcript.last().and_then(|step| step.tool_calls.get(number)).cloned();
-        if let (Some(call), Some(kept)) = (call, &mut self.continuation) {
-            kept.note(number, &call, (memo, is_note));
+        if let (Some(call), Some(continuation)) = (call, &mut self.continuation) {
+            continuation.note(number, &call, (memo, is_note));
             let change = self.put_continuation(Vec::new());
             self.record_with(change).await?;
             // a call that has ended meanwhile does not wait
@@ -152,14 +152,14 @@ impl Run {
         if self.continuation.is_some() || self.agent.is_volatile {
             return self.record_turns().await;
         }
-        self.continuation = Some(self.kept(turns));
+        self.continuation = Some(self.continuation_at(turns));
         let change = self.put_continuation(Vec::new());
         self.record_with(change).await
     }
 
     /// Gives calls the arguments that people have edited, and shows them to subscribers.
     fn edit_calls(&mut self, turns: &mut Turns) {
-        for call in self.continuation.iter().flat_map(|kept| &kept.calls) {
+        for call in self.continuation.iter().flat_map(|continuation| &continuation.calls) {
             if let CallState::Approved { input: Some(input) } = &call.state {
                 turns.edit_call(call.number, input);
                 self.transcript.edit_call(call.number, input.clone());
@@ -201,7 +201,7 @@ impl Run {
         if let Some(why) = refusal {
             return ready(refused(why)).boxed();
         }
-        let earlier = self.continuation.as_ref().and_then(|kept| kept.call(number));
+        let earlier = self.continuation.as_ref().and_then(|continuation| continuation.call(number));
         match earlier.map(|earlier| &earlier.state) {
             Some(CallState::Refused { reason }) => {
                 let denied = ToolOutcome::Denied(reason.clone());
@@ -228,7 +228,7 @@ impl Run {
             None => made,
             Some(gate) => async move {
                 match gate.await {
-                    Some(kept) => kept,
+                    Some(returned) => returned,
                     None => made.await,
                 }
             }

@@ -9,9 +9,9 @@ use crate::agent::generation::GenerateError;
 use crate::agent::generation::continuation::{
     CAN_DECLINE, CallAsk, CallState, Continuation, OpenCall, ask_id, deadline_of,
 };
-use crate::agent::generation::put_away::{PutAway, end_and_count};
+use crate::agent::generation::idle_end::{IdleEnd, end_and_count};
 use crate::agent::generation::tools::{ApprovalAsk, Permission, ToolReturn, Waiting, usage_of};
-use crate::agent::generation::turn::{KeptTurns, Turns};
+use crate::agent::generation::turn::Turns;
 use crate::agent::outcome::PendingAsk;
 use crate::domain::assignment::{AskRules, Assignee};
 use crate::domain::failure::shortened;
@@ -27,51 +27,28 @@ use super::tools::refused;
 
 impl Run {
     /// Returns the state in front of the calls of the last turn, or of the repair.
-    pub(super) fn kept(&self, turns: &Turns) -> Continuation {
-        let KeptTurns {
-            messages,
-            schema,
-            options,
-            client_tools,
-            provider_state,
-            bounds,
-            repairs,
-            calls_made,
-            is_repair,
-        } = turns.kept();
+    pub(super) fn continuation_at(&self, turns: &Turns) -> Continuation {
         Continuation {
-            messages,
-            schema,
-            options,
-            client_tools,
-            provider_state,
-            bounds,
-            repairs,
-            is_repair,
-            calls_made,
             context: Arc::clone(&self.context),
             depth: self.depth,
             message_id: self.message_id.clone(),
             is_chat: self.is_chat,
             answer_left: self.answer.bytes_left(),
             results_left: self.results_left,
-            memory: self.memory.as_ref().map(|memory| memory.kept()),
+            memory: self.memory.clone(),
             usage: self.transcript.usage(),
             worked_ms: self.worked.ms(),
-            interruptions: 0,
-            shutdowns: 0,
-            is_cancelled: false,
-            is_released: false,
             parent: self.parent.clone(),
-            calls: Vec::new(),
             approvals: self.approvals.clone(),
             approved_tools: self.approved_tools.clone(),
+            ..turns.continuation()
         }
     }
 
     /// Returns what earlier answers and interruptions have to do with a call of the last turn.
     pub(super) fn permission(&self, tool_name: &str, call: Option<&OpenCall>) -> Permission {
-        let interruptions = self.continuation.as_ref().map_or(0, |kept| kept.interruptions);
+        let interruptions =
+            self.continuation.as_ref().map_or(0, |continuation| continuation.interruptions);
         let is_settled = call.is_some_and(|call| call.settled_at == interruptions);
         let is_noted = call.is_some_and(|call| call.is_noted);
         Permission {
@@ -101,7 +78,7 @@ impl Run {
             Waiting::Child { generation_id, .. } => {
                 let (status, why) = (GenerationStatus::Cancelled, why.clone());
                 let at = self.deps.clock.now();
-                let end = PutAway { from: None, revision: None, status, error: None, why, at };
+                let end = IdleEnd { from: None, revision: None, status, error: None, why, at };
                 let ended = end_and_count(&self.deps, generation_id, end);
                 self.recording.during(ended).await?;
                 usage_of(&self.deps, generation_id).await
@@ -116,11 +93,11 @@ impl Run {
         let now = self.deps.clock.now();
         let turn = self.transcript.len();
         let Some(step) = self.transcript.last() else { return Vec::new() };
-        let Some(kept) = &mut self.continuation else { return Vec::new() };
+        let Some(continuation) = &mut self.continuation else { return Vec::new() };
         let (mut calls, mut asks) = (Vec::new(), Vec::new());
         for (number, waits) in waiting {
             let Some(call) = step.tool_calls.get(number) else { continue };
-            let (known, ask) = kept.waiting_call(number, call);
+            let (known, ask) = continuation.waiting_call(number, call);
             let run = (&*self.id, self.record.start_time);
             let opened = Opened { ask_id: ask_id(run, turn, number, ask), now, call };
             let memo = match &waits {
@@ -132,9 +109,9 @@ impl Run {
             // while it waits, an interruption does not concern it
             calls.push(OpenCall { state, memo, is_noted: false, ..known });
         }
-        kept.calls = calls;
-        kept.is_released = false;
-        let shown = kept.asks();
+        continuation.calls = calls;
+        continuation.is_released = false;
+        let shown = continuation.asks();
         for ask in shown.iter().filter(|ask| ask.kind == AskKind::Approval) {
             let known = |it: &ToolApproval| it.approval_id == *ask.ask_id;
             if !self.approvals.iter().any(known) {
@@ -146,15 +123,16 @@ impl Run {
                 });
             }
         }
-        kept.approvals.clone_from(&self.approvals);
-        (kept.usage, kept.results_left) = (self.transcript.usage(), self.results_left);
-        kept.worked_ms = self.worked.ms();
+        continuation.approvals.clone_from(&self.approvals);
+        (continuation.usage, continuation.results_left) =
+            (self.transcript.usage(), self.results_left);
+        continuation.worked_ms = self.worked.ms();
         asks
     }
 
     /// Returns the ids of calls that wait, for the message of the conversation.
     pub(super) fn open_call_ids(&self) -> Vec<Arc<str>> {
-        let calls = self.continuation.iter().flat_map(|kept| &kept.calls);
+        let calls = self.continuation.iter().flat_map(|continuation| &continuation.calls);
         calls.map(|call| Arc::clone(&call.tool_call_id)).collect()
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::json;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::agent::generation::ActiveGenerations;

@@ -19,7 +19,7 @@ fn remote(tool: &Tool) -> RemoteTool {
         parameters: json!(tool.input_schema),
         arguments: Arc::new(Schema::compile(&json!(tool.input_schema)).unwrap()),
         is_repeatable: false,
-        prints: Prints::of(tool),
+        prints: DefinitionHashes::of(tool),
         change: None,
     }
 }
@@ -64,9 +64,9 @@ fn parts_that_differ_are_named() {
         (typed, vec![Result]),
         (hinted(ToolAnnotations::new().idempotent(true)), vec![Annotations]),
     ];
-    let accepted = Prints::of(&base());
+    let accepted = DefinitionHashes::of(&base());
     for (tool, expected) in rows {
-        let now = Prints::of(&tool);
+        let now = DefinitionHashes::of(&tool);
         assert_eq!(now.differing(&accepted), expected, "{tool:?}");
         assert_eq!(now.hash() == accepted.hash(), expected.is_empty(), "{tool:?}");
     }
@@ -78,12 +78,12 @@ fn a_change_is_asked_about_used_or_left_out() {
     for server in modes() {
         let first = first_look(&server, &remote(&base()), Timestamp(1000));
         let judge = |list: Listed| {
-            judged(&server, &list, &Listed::default(), &known(from_ref(&first)), Timestamp(2000))
+            review(&server, &list, &Listed::default(), &known(from_ref(&first)), Timestamp(2000))
         };
         let same = judge(list(&[remote(&base())]));
         assert_eq!((same.listed, same.taken), (list(&[remote(&base())]), Vec::new()));
 
-        let Judged { listed, taken } = judge(list(from_ref(&changed)));
+        let Review { listed, taken } = judge(list(from_ref(&changed)));
         let shown: Vec<_> = listed.changed.iter().map(|it| (&*it.name, &*it.hash)).collect();
         let hash = changed.prints.hash();
         match server.on_change {
@@ -123,7 +123,7 @@ fn calls_of_a_changed_tool_go_by_what_is_accepted() {
     for used in [Listed::default(), list(from_ref(&base))] {
         let records = known(from_ref(&first));
         let listed =
-            judged(&server, &list(from_ref(&changed)), &used, &records, Timestamp(9)).listed;
+            review(&server, &list(from_ref(&changed)), &used, &records, Timestamp(9)).listed;
         let [tool] = &listed.tools[..] else { panic!("{listed:?}") };
         assert_eq!(tool.arguments.check(&json!({ "path": "a" })), Ok(()));
         assert!(!tool.is_repeatable, "the new hint is not accepted either");
@@ -152,7 +152,7 @@ fn definitions_that_were_accepted_before_stay_accepted() {
 fn tools_that_cannot_be_remembered_are_left_out_unless_changes_are_used() {
     for server in modes() {
         let (list, used) = (list(&[remote(&base())]), Listed::default());
-        let listed = judged(&server, &list, &used, &known(&[]), Timestamp(0)).listed;
+        let listed = review(&server, &list, &used, &known(&[]), Timestamp(0)).listed;
         let is_used = server.on_change == OnChange::Use;
         assert_eq!(
             (listed.tools.len(), listed.left_out.len()),
@@ -170,7 +170,7 @@ fn a_record_that_cannot_be_read_counts_as_a_change() {
     let first = first_look(&server, &remote(&base()), Timestamp(0));
     let damaged = KnownTool { hash: "h".into(), body: "{".into(), ..first };
     let (list, used) = (list(&[remote(&base())]), Listed::default());
-    let listed = judged(&server, &list, &used, &known(&[damaged]), Timestamp(0)).listed;
+    let listed = review(&server, &list, &used, &known(&[damaged]), Timestamp(0)).listed;
     let [tool] = &listed.tools[..] else { panic!("{listed:?}") };
     assert_eq!((&*tool.description, &tool.parameters), ("", &json!({ "type": "object" })));
     assert_eq!(listed.changed[0].parts.len(), 4);
@@ -184,7 +184,7 @@ fn accepted_definitions_are_stored_in_this_form() {
     let accepted = Accepted {
         description: "Reads".to_owned(),
         parameters: json!({ "type": "object" }),
-        prints: Prints(prints.map(|(part, hash)| (part, hash.to_owned())).into()),
+        prints: DefinitionHashes(prints.map(|(part, hash)| (part, hash.to_owned())).into()),
         earlier: vec!["e".to_owned()],
     };
     let stored = json!({

@@ -1,4 +1,4 @@
-//! Standing of an execution, as a caller sees it.
+//! State of an execution, as a caller sees it.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use greenroom_actors::ports::store::Status;
 use greenroom_actors::requests::{ExecutionOutcome, ExecutionState, Halted};
 use serde_json::Value;
 
-/// Standing of an execution.
+/// State of an execution, with what a caller gets of it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Standing {
+pub enum RunState {
     Running,
     Suspended(Vec<Suspension>),
     Completed(Arc<Value>),
@@ -19,7 +19,7 @@ pub enum Standing {
     Cancelled(Option<Arc<str>>),
 }
 
-impl Standing {
+impl RunState {
     /// Returns what an outcome says.
     pub fn of_outcome(outcome: &ExecutionOutcome) -> Self {
         match &outcome.halted {

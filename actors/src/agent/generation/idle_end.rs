@@ -11,13 +11,13 @@ use crate::observe::trace::generation::{PublishedSpans, new_spans};
 use crate::ports::model::Usage;
 use crate::ports::store::{
     AskChange, AskState, ContinuationChange, ConversationWrite, GenerationEntry, GenerationRecord,
-    GenerationStatus, GenerationStep, GenerationWrite, Generations, StoredContinuation,
+    GenerationStatus, GenerationStep, GenerationWrite, Generations,
 };
 use crate::requests::Unavailable;
 
 use super::GenerationDeps;
+use super::continuable::{Continuable, Stored};
 use super::continuation::{CallState, Continuation};
-use super::memory::Remembered;
 use super::turn::Transcript;
 
 /// Attempts to end a generation while others change it too.
@@ -25,7 +25,7 @@ const ATTEMPTS_MAX: usize = 200;
 
 /// The end of a generation.
 #[derive(Clone)]
-pub(crate) struct PutAway {
+pub(crate) struct IdleEnd {
     /// Status that the generation must still have; one with another is left alone, because a process
     /// may work on it. `None`: any that is not final.
     pub(crate) from: Option<GenerationStatus>,
@@ -54,10 +54,10 @@ struct Ended {
 pub(crate) async fn end_and_count(
     deps: &GenerationDeps,
     id: &str,
-    end: PutAway,
+    end: IdleEnd,
 ) -> Result<bool, Unavailable> {
     let mut all = Vec::new();
-    let has_ended = end_kept(&*deps.generations, id, end, &mut all).await;
+    let has_ended = end_idle(&*deps.generations, id, end, &mut all).await;
     // the spans of a parent end after those of its children
     for mut ended in all.into_iter().rev() {
         let questions = std::mem::take(&mut ended.questions);
@@ -83,52 +83,51 @@ impl Ended {
 }
 
 /// Ends a generation and those that its tools have asked; adds them, the first before its children.
-async fn end_kept(
+async fn end_idle(
     store: &dyn Generations,
     id: &str,
-    end: PutAway,
+    end: IdleEnd,
     all: &mut Vec<Ended>,
 ) -> Result<bool, Unavailable> {
     for _ in 0..ATTEMPTS_MAX {
-        let (entry, stored) = tokio::try_join!(store.generation(id), store.continuation(id))?;
         let is_meant = |status: GenerationStatus| match end.from {
             Some(from) => status == from,
             None => !status.is_final(),
         };
-        let Some(entry) = entry.filter(|entry| is_meant(entry.record.status)) else {
-            return Ok(false);
-        };
-        let kept: Option<(u64, Continuation)> = match stored {
-            Some(StoredContinuation { revision, body }) => {
-                let kept = Continuation::read(&body, &entry.record);
-                let kept = kept.map_err(|_| Unavailable::Corrupt(Arc::from(id)))?;
-                Some((revision, kept))
+        let (entry, revision, continuation) = match Stored::read(store, id).await? {
+            Some(Stored::Continuable(found)) => {
+                let Continuable { entry, continuation, revision } = *found;
+                (entry, revision, Some(continuation))
             }
-            None => None,
+            Some(Stored::Alone(entry)) => (*entry, 0, None),
+            Some(Stored::Damaged(entry, _)) if is_meant(entry.record.status) => {
+                return Err(Unavailable::Corrupt(Arc::from(id)));
+            }
+            Some(Stored::Damaged(..)) | None => return Ok(false),
         };
-        let revision = kept.as_ref().map_or(0, |(revision, _)| *revision);
-        if end.revision.is_some_and(|meant| meant != revision) {
+        let is_changed = end.revision.is_some_and(|meant| meant != revision);
+        if is_changed || !is_meant(entry.record.status) {
             return Ok(false);
         }
-        let kept = kept.map(|(_, kept)| kept);
-        let children: Vec<_> = kept.iter().flat_map(Continuation::children).collect();
-        let worked = kept.as_ref().map(|kept| Duration::from_millis(kept.worked_ms));
-        let questions = kept.as_ref().map(Continuation::open_questions).unwrap_or_default();
+        let children: Vec<_> = continuation.iter().flat_map(Continuation::children).collect();
+        let worked =
+            continuation.as_ref().map(|continuation| Duration::from_millis(continuation.worked_ms));
+        let questions = continuation.as_ref().map(Continuation::open_questions).unwrap_or_default();
         let before = entry.clone();
-        let (write, turns) = put_away(entry, kept, end.clone());
+        let (write, turns) = end_write(entry, continuation, end.clone());
         let ended = Ended { before, record: write.record.clone(), turns, worked, questions };
         if store.settle_generation(revision, write).await.map_err(Unavailable::from)? {
             all.push(ended);
             for child in children {
                 let cancelled = GenerationStatus::Cancelled;
-                let end = PutAway {
+                let end = IdleEnd {
                     from: None,
                     revision: None,
                     status: cancelled,
                     error: None,
                     ..end.clone()
                 };
-                Box::pin(end_kept(store, &child, end, all)).await?;
+                Box::pin(end_idle(store, &child, end, all)).await?;
             }
             return Ok(true);
         }
@@ -139,27 +138,29 @@ async fn end_kept(
 /// Returns the write of the assistant's message as the continuation has it; `None` without memory.
 pub(crate) fn conversation_of(
     steps: Vec<GenerationStep>,
-    kept: &Continuation,
+    continuation: &Continuation,
     generation_id: &str,
     at: Timestamp,
 ) -> Option<ConversationWrite> {
-    let memory = kept.memory.clone().map(Remembered::from)?;
-    let waiting: Vec<_> = kept.calls.iter().map(|call| Arc::clone(&call.tool_call_id)).collect();
-    let parts = Transcript::restored(steps, kept.usage).parts(&kept.approvals, &waiting);
-    Some(memory.write(parts, kept.approved_tools.clone(), generation_id, at))
+    let memory = continuation.memory.clone()?;
+    let waiting: Vec<_> =
+        continuation.calls.iter().map(|call| Arc::clone(&call.tool_call_id)).collect();
+    let parts =
+        Transcript::restored(steps, continuation.usage).parts(&continuation.approvals, &waiting);
+    Some(memory.write(parts, continuation.approved_tools.clone(), generation_id, at))
 }
 
 /// Returns the record of the end, and all turns. Open asks are withdrawn, and their calls count as
 /// denied.
-fn put_away(
+fn end_write(
     entry: GenerationEntry,
-    kept: Option<Continuation>,
-    end: PutAway,
+    continuation: Option<Continuation>,
+    end: IdleEnd,
 ) -> (GenerationWrite, Vec<Arc<GenerationStep>>) {
-    let PutAway { status, error, why, at, .. } = end;
+    let IdleEnd { status, error, why, at, .. } = end;
     let GenerationEntry { mut record, steps } = entry;
     (record.status, record.end_time, record.error) = (status, Some(at), error);
-    let Some(kept) = kept else {
+    let Some(continuation) = continuation else {
         // the entry exists and keeps its row
         let (row, continuation) = (0, ContinuationChange::Keep);
         let turns = steps.into_iter().map(Arc::new).collect();
@@ -167,9 +168,9 @@ fn put_away(
             GenerationWrite { row, record, steps: Vec::new(), messages: None, continuation };
         return (write, turns);
     };
-    let mut transcript = Transcript::restored(steps, kept.usage);
+    let mut transcript = Transcript::restored(steps, continuation.usage);
     let mut asks = Vec::new();
-    for call in &kept.calls {
+    for call in &continuation.calls {
         if let CallState::Asked(asked) = &call.state {
             let (id, state) = (Arc::clone(&asked.ask.ask_id), AskState::Withdrawn);
             asks.push(AskChange::Close { id, state, at, answer: None });
@@ -179,11 +180,12 @@ fn put_away(
             drop(transcript.returned(call.number, denied, Usage::default(), at));
         }
     }
-    let approvals: Vec<_> = kept.approvals.into_iter().map(|it| decided(it, &why)).collect();
+    let approvals: Vec<_> =
+        continuation.approvals.into_iter().map(|it| decided(it, &why)).collect();
     let parts = transcript.parts(&approvals, &[]);
-    let approved_tools = kept.approved_tools;
-    let memory = kept.memory.map(Remembered::from);
-    let messages = memory.map(|memory| memory.write(parts, approved_tools, &record.id, at));
+    let approved_tools = continuation.approved_tools;
+    let messages =
+        continuation.memory.map(|memory| memory.write(parts, approved_tools, &record.id, at));
     record.usage = Some(transcript.usage());
     let turns = transcript.steps().map(Arc::clone).collect();
     let write = GenerationWrite {
