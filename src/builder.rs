@@ -1,18 +1,13 @@
 //! Workflows and agents built in Rust. A workflow gives the same tree as in `config.toml`, and
 //! therefore the same hash.
 //!
+//! Each kind of step has a constructor with its name: an `andForEach` step is [`Step::for_each`], an
+//! `andThen` step [`Step::then`] with a body. Keys of the kind are its arguments, or methods of
+//! [`Step`].
+//!
 //! | In `config.toml` | Here |
 //! |---|---|
-//! | `andThen` | [`Step::then`] with a body: [`map()`], [`run`], [`http()`], [`command()`], [`tool`]; [`Step::run`], [`Step::call`] |
-//! | `andMap` | [`Step::map`] |
-//! | `andTap` | [`Step::tap`] with a body |
-//! | `andWhen`, `andBranch` | [`Step::when`]; [`Step::branch`], [`Step::otherwise`] |
-//! | `andAll`, `andRace` | [`Step::all`], [`Step::race`] |
-//! | `andForEach` | [`Step::for_each`], [`Step::concurrency`] |
-//! | `andDoWhile`, `andDoUntil` | [`Step::do_while`], [`Step::do_until`] |
-//! | `andAgent` | [`Step::agent`], [`Step::prompt`], [`Step::schema`], [`Step::options`] |
-//! | `andWorkflow` | [`Step::workflow`], [`Step::input`] |
-//! | `andSleep`, `andSleepUntil` | [`Step::sleep`], [`Step::sleep_until`] |
+//! | `map`, `run`, `http`, `command`, `tool` | [`map()`], [`run`], [`http()`], [`command()`], [`tool`]; [`Step::call`] for a function in place |
 //! | `suspend`, `retry`, `timeout`, `on_error` | [`Step::suspend`], [`Step::retry`], [`Step::timeout`], [`Step::on_error`] |
 //! | `compensate`, `compensate_on_cancel` | [`Step::compensate`], [`Workflow::compensate_on_cancel`] |
 //! | `[tools.*]` | [`Tool`] |

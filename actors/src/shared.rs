@@ -23,11 +23,11 @@ use crate::ask_alarm::AskAlarm;
 use crate::cluster::ownership::Ownership;
 use crate::commands::{Deliver, ExecutionCommand};
 use crate::counters::Counters;
-use crate::domain::definition::WorkflowDefinition;
+use crate::domain::definition::{Called, WorkflowDefinition};
 use crate::domain::effort::Budget;
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::Moment;
-use crate::domain::plan::{Call, Plan, Step, Work, WorkClass};
+use crate::domain::plan::{Plan, Step, WorkClass};
 use crate::domain::slot::slot_of;
 use crate::function::StepFunction;
 use crate::home::Home;
@@ -343,19 +343,14 @@ impl Shared {
     pub(crate) fn missing(&self, step: &Step) -> Option<String> {
         match step.work.class() {
             WorkClass::Outside | WorkClass::Child => {}
-            WorkClass::Pure | WorkClass::Container | WorkClass::Timer => return None,
+            WorkClass::Pure | WorkClass::Container(_) | WorkClass::Timer => return None,
         }
-        let missing = if let Work::Call(Call::Function(name)) = &step.work {
-            self.note_missing(Missing::Function(Arc::clone(name)))
-        } else if let Work::Call(Call::Tool { tool, .. }) = &step.work {
-            self.note_missing(Missing::Tool(Arc::clone(tool)))
-        } else if let Work::Agent(work) = &step.work {
-            self.missing_for_agent(&work.agent)
-        } else if let Work::Workflow { workflow, .. } = &step.work {
-            self.note_missing(Missing::Workflow(Arc::clone(workflow)))
-        } else {
-            None
-        };
+        let missing = step.work.called().and_then(|called| match called {
+            Called::Function(name) => self.note_missing(Missing::Function(Arc::clone(name))),
+            Called::Tool(name) => self.note_missing(Missing::Tool(Arc::clone(name))),
+            Called::Agent(id) => self.missing_for_agent(id),
+            Called::Workflow(id) => self.note_missing(Missing::Workflow(Arc::clone(id))),
+        });
         if self.is_draining() {
             return Some("the server is shutting down".to_owned());
         }

@@ -2,7 +2,7 @@
 //!
 //! Draft 7, the newest that editors of TOML understand. Sections with tables of keys are made from
 //! these. The others are described by the files beside this one, in which `"..."` lists groups of
-//! keys to insert, and `kinds` the keys of each kind.
+//! keys to insert, and `kinds` the keys of each kind; those of steps are in the table of kinds.
 
 mod kinds;
 mod parts;

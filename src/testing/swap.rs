@@ -55,21 +55,10 @@ fn put(steps: &mut [StepDefinition], name: &str, function: &str) -> Put {
             } else {
                 return Put::Without;
             };
-            *kind = match kind {
-                StepKind::Tap { .. } => StepKind::Tap { body: body() },
-                StepKind::Then { .. }
-                | StepKind::When { .. }
-                | StepKind::All { .. }
-                | StepKind::Race { .. }
-                | StepKind::Agent { .. }
-                | StepKind::Workflow { .. }
-                | StepKind::Sleep { .. }
-                | StepKind::SleepUntil { .. }
-                | StepKind::Map { .. }
-                | StepKind::ForEach { .. }
-                | StepKind::Branch { .. }
-                | StepKind::DoWhile { .. }
-                | StepKind::DoUntil { .. } => StepKind::Then { body: body() },
+            *kind = if let StepKind::Tap { .. } = kind {
+                StepKind::Tap { body: body() }
+            } else {
+                StepKind::Then { body: body() }
             };
             return Put::Done;
         }

@@ -6,6 +6,7 @@
 mod body;
 mod compensation;
 mod kind;
+mod nature;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,7 +15,8 @@ use crate::ids::compensation_path;
 
 pub use self::body::{CommandBody, HttpBody, HttpMethod};
 pub use self::compensation::Compensation;
-pub use self::kind::{Case, KindText, LoopRule, StepKind, StepType};
+pub use self::kind::{Case, StepKind, StepType};
+pub use self::nature::{Called, Container, Course, KindText, LoopRule, Output};
 
 /// A workflow as its author wrote it, with defaults filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,7 +72,7 @@ impl WorkflowDefinition {
     pub fn step_names(&self) -> Vec<String> {
         let names = |step: &StepDefinition| {
             let can_be_compensated =
-                step.compensate.is_some() || matches!(step.kind, StepKind::Workflow { .. });
+                step.compensate.is_some() || step.kind.child_workflow().is_some();
             let compensation = can_be_compensated.then(|| compensation_path(&step.id));
             [step.id.clone()].into_iter().chain(compensation.map(|name| name.to_string()))
         };

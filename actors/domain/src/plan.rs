@@ -16,7 +16,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::call::{CommandCall, HttpCall};
-use crate::definition::{RetryPolicy, WorkflowDefinition};
+use crate::definition::{Called, Container, RetryPolicy, WorkflowDefinition};
 use crate::expression::{CompiledProjection, Expression, Template};
 use crate::ids::{Lane, compensated_path, step_id_of};
 use crate::schema::Schema;
@@ -70,7 +70,7 @@ impl Step {
     /// Returns true if a suspension after this many attempts is that of a generation, whose calls of
     /// tools have asks of their own. Before its first attempt, a step suspends by its own rule.
     pub fn waits_for_generation(&self, attempts: u32) -> bool {
-        attempts > 0 && matches!(self.work, Work::Agent(_))
+        attempts > 0 && self.work.agent().is_some()
     }
 }
 
@@ -126,7 +126,7 @@ pub enum WorkClass {
     /// In a body outside the machine; its attempt ends with the process.
     Outside,
     /// In its blocks.
-    Container,
+    Container(Container),
     /// In a child execution, which is independent of this one.
     Child,
     /// Nowhere: the step waits for a timer.
@@ -194,12 +194,40 @@ pub enum AfterLastAttempt {
 }
 
 impl Work {
+    /// Returns the name of what is called, if it has one.
+    pub fn called(&self) -> Option<Called<&Arc<str>>> {
+        match self {
+            Self::Call(Call::Function(function)) => Some(Called::Function(function)),
+            Self::Call(Call::Tool { tool, .. }) => Some(Called::Tool(tool)),
+            Self::Agent(AgentWork { agent, .. }) => Some(Called::Agent(agent)),
+            Self::Workflow { workflow, .. } => Some(Called::Workflow(workflow)),
+            Self::Call(Call::Http(_) | Call::Command(_))
+            | Self::Map(_)
+            | Self::When { .. }
+            | Self::All(_)
+            | Self::Race(_)
+            | Self::Reversal
+            | Self::Sleep { .. }
+            | Self::SleepUntil { .. }
+            | Self::ForEach { .. }
+            | Self::Choice { .. }
+            | Self::Loop { .. } => None,
+        }
+    }
+
     /// Returns the name of the tool that is called, if one is.
     pub fn tool(&self) -> Option<&Arc<str>> {
-        match self {
-            Self::Call(Call::Tool { tool, .. }) => Some(tool),
-            _ => None,
-        }
+        if let Some(Called::Tool(tool)) = self.called() { Some(tool) } else { None }
+    }
+
+    /// Returns the call of an agent, if it is one.
+    pub fn agent(&self) -> Option<&AgentWork> {
+        if let Self::Agent(work) = self { Some(work) } else { None }
+    }
+
+    /// Returns true if it compensates the steps of a child.
+    pub fn is_reversal(&self) -> bool {
+        matches!(self, Self::Reversal)
     }
 
     /// Returns the blocks, in order.
@@ -226,20 +254,28 @@ impl Work {
         match self {
             Self::Map(_) => WorkClass::Pure,
             Self::Call(_) | Self::Agent(_) => WorkClass::Outside,
-            Self::When { .. }
-            | Self::All(_)
-            | Self::Race(_)
-            | Self::ForEach { .. }
-            | Self::Choice { .. }
-            | Self::Loop { .. } => WorkClass::Container,
+            Self::When { .. } => WorkClass::Container(Container::Optional),
+            Self::All(_) => WorkClass::Container(Container::All),
+            Self::Race(_) => WorkClass::Container(Container::Race),
+            Self::ForEach { .. } => WorkClass::Container(Container::Items),
+            Self::Choice { .. } => WorkClass::Container(Container::OneOf),
+            Self::Loop { .. } => WorkClass::Container(Container::Rounds),
             Self::Workflow { .. } | Self::Reversal => WorkClass::Child,
             Self::Sleep { .. } | Self::SleepUntil { .. } => WorkClass::Timer,
         }
     }
 
+    /// Returns how the blocks run; `None` without blocks.
+    pub fn container(&self) -> Option<Container> {
+        match self.class() {
+            WorkClass::Container(container) => Some(container),
+            WorkClass::Pure | WorkClass::Outside | WorkClass::Child | WorkClass::Timer => None,
+        }
+    }
+
     /// Returns true if the work has one branch that runs many times, each time in a new lane.
     pub fn is_iterated(&self) -> bool {
-        matches!(self, Self::ForEach { .. } | Self::Loop { .. })
+        self.container().is_some_and(Container::is_repeated)
     }
 
     /// Returns the branch that runs in a lane.

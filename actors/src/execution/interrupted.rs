@@ -9,7 +9,6 @@ use crate::agent::generation::GenerationDeps;
 use crate::agent::generation::idle_end::{IdleEnd, end_and_count};
 use crate::domain::fact::{Fact, Recorded};
 use crate::domain::ids::step_generation_id;
-use crate::domain::plan::Work;
 use crate::execution::{ExecutionActor, LiveExecution};
 use crate::ports::store::GenerationStatus;
 use crate::requests::Unavailable;
@@ -80,7 +79,7 @@ impl LiveExecution {
             return None;
         };
         let (step, node) = self.machine.node(path)?;
-        if node.attempt == 0 || !matches!(step.work, Work::Agent(_)) {
+        if node.attempt == 0 || step.work.agent().is_none() {
             return None;
         }
         // The failure has been counted; the attempt was named before it.

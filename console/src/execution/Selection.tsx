@@ -70,7 +70,7 @@ function StepFacts({ ids, step, node, declared, progress, calls, state, outlook,
             {node.calls && (
               <>
                 {" · "}
-                <a href={to(node.type === "andAgent" ? "agents" : "workflows", node.calls)}>{node.calls}</a>
+                <a href={to(node.callsAgent ? "agents" : "workflows", node.calls)}>{node.calls}</a>
               </>
             )}
           </Fact>

@@ -2,7 +2,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { get } from "../api/client.ts";
 import { asError, useResource } from "../api/resource.ts";
 import type { WorkflowStep } from "../api/types.ts";
-import { type Node, nodeAt, nodesOf, undonePath, undoOf } from "../graph/definition.ts";
+import { isSleep, type Node, nodeAt, nodesOf, undonePath, undoOf } from "../graph/definition.ts";
 import { Graph } from "../graph/Graph.tsx";
 import { useTitle } from "../lib/hooks.ts";
 import { param, setParams, to } from "../lib/router.ts";
@@ -19,7 +19,7 @@ import { Events } from "./Events.tsx";
 import { fold, isOpen } from "./fold.ts";
 import { Kin } from "./Kin.tsx";
 import { live } from "./live.ts";
-import { childrenOf, finder, isSleep, lookOf, placesOf, telling } from "./looks.ts";
+import { childrenOf, finder, lookOf, placesOf, telling } from "./looks.ts";
 import { callsOf, rowsOf } from "./rows.ts";
 import { Selection } from "./Selection.tsx";
 import { Sentence } from "./Sentence.tsx";
@@ -87,7 +87,7 @@ export function ExecutionView({ path }: { path: string[] }) {
   const clock = isEarlier ? Date.parse(model.at) : open ? now.value : Date.parse(model.until ?? model.at);
   const rows = useMemo(() => {
     const nodeAt = finder(nodes);
-    return rowsOf(model, made, (each) => isSleep(nodeAt(each)?.type), children);
+    return rowsOf(model, made, (each) => isSleep(nodeAt(each)), children);
   }, [model, made, nodes, children]);
   const times = useMemo(() => events.filter(({ seq }) => seq <= model.last).map(({ event }) => Date.parse(event.timestamp)), [events, model]);
 

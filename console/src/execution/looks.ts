@@ -1,5 +1,5 @@
 import type { ExecutionState } from "../api/types.ts";
-import { isRepeated, type Node, nodeAt, undonePath, undoOf } from "../graph/definition.ts";
+import { isRepeated, isSleep, type Node, nodeAt, undonePath, undoOf } from "../graph/definition.ts";
 import type { Look } from "../graph/Graph.tsx";
 import { duration } from "../lib/time.ts";
 import { number } from "../lib/text.ts";
@@ -50,17 +50,13 @@ export function childrenOf(state: ExecutionState, nodes: readonly Node[]): Map<s
   return found;
 }
 
-export function isSleep(type: string | undefined): boolean {
-  return type === "andSleep" || type === "andSleepUntil";
-}
-
 const worst: Kind[] = ["failed", "waiting", "retrying", "held", "running", "sleeping", "completed", "cancelled", "skipped"];
 
 /** How a place looks: its step, or the worst of its rounds with how many of them have ended. */
 export function lookOf(steps: readonly Step[] | undefined, node: Node | undefined, now: number, isPast = false): Look {
   const [step] = steps ?? [];
   if (!steps || !step) return { kind: "none", text: "" };
-  const kindOf = (each: Step): Kind => (each.kind === "running" && isSleep(node?.type) ? "sleeping" : each.kind);
+  const kindOf = (each: Step): Kind => (each.kind === "running" && isSleep(node) ? "sleeping" : each.kind);
   if (steps.length > 1) {
     const kinds = new Set(steps.map(kindOf));
     const over = steps.filter((each) => each.until !== null).length;

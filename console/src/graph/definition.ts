@@ -1,3 +1,4 @@
+import { type Course, courses } from "../api/kinds.ts";
 import type { WorkflowStep } from "../api/types.ts";
 
 /** A step of a definition, as a drawing needs it. */
@@ -6,9 +7,10 @@ export interface Node {
   key: string;
   id: string;
   name: string;
-  type: string;
+  type: WorkflowStep["type"];
   /** Agent or workflow that it calls. */
   calls: string;
+  callsAgent: boolean;
   /** Name of the block that it is in; empty for a step of the workflow itself. */
   block: string;
   /** Work of its compensation; empty without one. */
@@ -35,15 +37,32 @@ export function startedAt(node: Node, path: string): { name: string; workflow: s
   return node.undo === "" ? { name: "Reversal", workflow: node.calls } : { name: "Started", workflow: null };
 }
 
-/** Steps inside these have the name of their block in their path. */
-const withBlocks = new Set(["andAll", "andRace", "andWhen", "andBranch"]);
+/** Where steps inside are: nowhere, in the only block, in one of several side by side, or in rounds of one. */
+const places: Record<Course, "none" | "block" | "blocks" | "rounds"> = {
+  work: "none",
+  wait: "none",
+  optional: "block",
+  oneOf: "blocks",
+  all: "blocks",
+  race: "blocks",
+  items: "rounds",
+  rounds: "rounds",
+};
+
+function placeIn(node: Node): (typeof places)[Course] {
+  return places[courses[node.type]];
+}
 
 export function isParallel(node: Node): boolean {
-  return node.type === "andAll" || node.type === "andRace" || node.type === "andBranch";
+  return placeIn(node) === "blocks";
 }
 
 export function isRepeated(node: Node): boolean {
-  return node.type === "andForEach" || node.type === "andDoWhile" || node.type === "andDoUntil";
+  return placeIn(node) === "rounds";
+}
+
+export function isSleep(node: Node | undefined): boolean {
+  return node !== undefined && courses[node.type] === "wait";
 }
 
 /** The nodes of a definition. */
@@ -59,6 +78,7 @@ function nodeOf(step: WorkflowStep, prefix: string): Node {
     name: step.name || step.id,
     type: step.type,
     calls: step.agentId ?? step.workflowId ?? "",
+    callsAgent: step.agentId !== undefined,
     block: step.block ?? "",
     undo: step.compensation ?? "",
     children: (step.steps ?? []).map((child) => nodeOf(child, key)),
@@ -79,7 +99,8 @@ export function nodeAt(nodes: readonly Node[], path: string): Node | null {
     found = level.find((each) => each.id === id) ?? null;
     if (!found) return null;
     level = found.children;
-    isBlock = withBlocks.has(found.type);
+    // the name of a block is in the path, the number of a round is not
+    isBlock = placeIn(found) === "block" || isParallel(found);
   }
   return found;
 }
@@ -110,23 +131,8 @@ export function lanesOf(node: Node): Lane[] {
   return lanes;
 }
 
-const words: Record<string, string> = {
-  andThen: "step",
-  andMap: "map",
-  andTap: "tap",
-  andWhen: "when",
-  andAll: "all",
-  andRace: "race",
-  andBranch: "branch",
-  andForEach: "for each",
-  andDoWhile: "do while",
-  andDoUntil: "do until",
-  andAgent: "agent",
-  andWorkflow: "workflow",
-  andSleep: "sleep",
-  andSleepUntil: "sleep until",
-};
-
+/** A kind in words: `andForEach` is "for each". */
 export function typeWord(type: string): string {
-  return words[type] ?? type;
+  if (type === "andThen") return "step";
+  return type.replace(/^and/, "").replace(/\B[A-Z]/g, " $&").toLowerCase();
 }

@@ -1,6 +1,6 @@
 //! Workflows on the wire.
 
-use greenroom_actors::domain::definition::{Block, StepDefinition, StepKind, WorkflowDefinition};
+use greenroom_actors::domain::definition::{Block, Called, StepDefinition, WorkflowDefinition};
 use greenroom_actors::domain::plan::Plan;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -122,12 +122,10 @@ pub struct StepView<'a> {
 
 impl<'a> StepView<'a> {
     fn of(step: &'a StepDefinition) -> Self {
-        let (agent_id, workflow_id) = if let StepKind::Agent { agent, .. } = &step.kind {
-            (Some(agent.as_str()), None)
-        } else if let StepKind::Workflow { workflow, .. } = &step.kind {
-            (None, Some(workflow.as_str()))
-        } else {
-            (None, None)
+        let (agent_id, workflow_id) = match step.kind.called() {
+            Some(Called::Agent(agent)) => (Some(agent), None),
+            Some(Called::Workflow(workflow)) => (None, Some(workflow)),
+            Some(Called::Function(_) | Called::Tool(_)) | None => (None, None),
         };
         let nested = |block: &'a Block| {
             let name = Some(block.name.as_str());
@@ -189,7 +187,7 @@ pub struct ExecuteOptions {
 
 #[cfg(test)]
 mod tests {
-    use greenroom_actors::domain::definition::{Body, Projection};
+    use greenroom_actors::domain::definition::{Body, Projection, StepKind};
     use serde_json::json;
 
     use super::*;

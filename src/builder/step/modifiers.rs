@@ -1,15 +1,13 @@
-//! Modifiers of steps, and optional parts of some kinds.
+//! Modifiers of steps, whatever their kind.
 
 use std::time::Duration;
 
-use greenroom_actors::domain::definition::{Body, Case, OnError, Projection, StepKind};
-use greenroom_actors::domain::plan::Problem;
+use greenroom_actors::domain::definition::OnError;
 use serde_json::Value;
 
 use super::Step;
-use crate::builder::{Block, Compensation, Computation, Condition, Retry, Suspend};
-use crate::config::workflows::kind;
-use crate::config::{AgentOptions, milliseconds};
+use crate::builder::{Compensation, Retry, Suspend};
+use crate::config::milliseconds;
 
 impl Step {
     /// Sets the name for people. Default: the id.
@@ -22,103 +20,6 @@ impl Step {
     pub fn purpose(mut self, purpose: impl Into<String>) -> Self {
         self.step.purpose = purpose.into();
         self
-    }
-
-    /// Sets the number of items that [`Step::for_each`] runs at once. Default: 1.
-    pub fn concurrency(mut self, items: u32) -> Self {
-        if let StepKind::ForEach { concurrency, .. } = &mut self.step.kind {
-            *concurrency = items;
-        }
-        self.setting("concurrency")
-    }
-
-    /// Adds a case to [`Step::branch`], whose condition may be a closure.
-    ///
-    /// ```
-    /// use greenroom::builder::{Block, Scope, Step, Workflow};
-    /// use serde_json::json;
-    ///
-    /// let small = Block::new("small").step(Step::map("pay", json!("'at once'")));
-    /// let large = Block::new("large").step(Step::map("ask", json!("'after a question'")));
-    /// let pays = Step::branch("pays", [("input < 10", small)])
-    ///     .case(|cx: &Scope| Ok(cx.input::<u64>()? < 100), large);
-    /// assert!(Workflow::new("expenses").step(pays).compile().is_ok());
-    /// ```
-    pub fn case<Shape>(mut self, condition: impl Condition<Shape>, block: Block) -> Self {
-        let Block { block, misfits, code } = block;
-        self.misfits.extend(misfits);
-        self.code.add(code);
-        let mut closure = None;
-        if let StepKind::Branch { cases, .. } = &mut self.step.kind {
-            // by block: executions that were started before find it when cases are added
-            let name = format!("{}.cases.{}", self.step.id, block.name);
-            let (when, named) = condition.given().named(&name);
-            closure = named;
-            cases.push(Case { when, block });
-        }
-        self.carrying(closure).setting("cases")
-    }
-
-    /// Sets the block that [`Step::branch`] runs if no case is true.
-    pub fn otherwise(mut self, block: Block) -> Self {
-        let Block { block, misfits, code } = block;
-        self.misfits.extend(misfits);
-        self.code.add(code);
-        if let StepKind::Branch { default, .. } = &mut self.step.kind {
-            *default = Some(block);
-        }
-        self.setting("default")
-    }
-
-    /// Sets the template of an agent step's prompt.
-    pub fn prompt(mut self, template: impl Into<String>) -> Self {
-        if let StepKind::Agent { prompt, .. } = &mut self.step.kind {
-            *prompt = Some(template.into());
-        }
-        self.setting("prompt")
-    }
-
-    /// Sets the JSON Schema of the object that an agent step returns.
-    pub fn schema(mut self, json_schema: Value) -> Self {
-        if let StepKind::Agent { schema, .. } = &mut self.step.kind {
-            *schema = Some(json_schema);
-        }
-        self.setting("schema")
-    }
-
-    /// Sets options of an agent step.
-    pub fn options(mut self, agent_options: AgentOptions) -> Self {
-        if let StepKind::Agent { options, .. } = &mut self.step.kind {
-            *options = agent_options.into_wire();
-        }
-        self.setting("options")
-    }
-
-    /// Sets the arguments of a step whose body is a [`tool`](crate::builder::tool). JSON whose strings
-    /// are expressions, or a closure over a [`Scope`](crate::builder::Scope). Default: its `data`.
-    pub fn args<Shape>(mut self, value: impl Computation<Shape>) -> Self {
-        let (value, closure) = value.given().named(&format!("{}.args", self.step.id));
-        if let StepKind::Then { body } | StepKind::Tap { body } = &mut self.step.kind {
-            if let Body::Tool { args, .. } = body {
-                *args = Some(Projection(value));
-            } else {
-                self.misfits.push(Problem {
-                    place: vec!["steps".to_owned(), self.step.id.clone(), "args".to_owned()],
-                    message: kind::ARGS_ALONE.to_owned(),
-                });
-            }
-        }
-        self.carrying(closure).setting("args")
-    }
-
-    /// Sets the input of a sub-workflow: JSON whose strings are expressions, or a closure over a
-    /// [`Scope`](crate::builder::Scope).
-    pub fn input<Shape>(mut self, value: impl Computation<Shape>) -> Self {
-        let (value, closure) = value.given().named(&format!("{}.input", self.step.id));
-        if let StepKind::Workflow { input, .. } = &mut self.step.kind {
-            *input = Some(Projection(value));
-        }
-        self.carrying(closure).setting("input")
     }
 
     /// Suspends the step before its work starts.
@@ -248,7 +149,7 @@ impl Step {
         self.carrying(closure).setting("compensate")
     }
 
-    fn setting(mut self, key: &'static str) -> Self {
+    pub(super) fn setting(mut self, key: &'static str) -> Self {
         self.set.push(key);
         self
     }

@@ -5,6 +5,7 @@ mod svg;
 use std::fmt::Write as _;
 
 use clap::ValueEnum;
+use greenroom_actors::domain::definition::{Container, StepType};
 use serde_json::Value;
 
 use super::text::{items, plain, text};
@@ -123,19 +124,20 @@ impl Graph {
         let blocks: Vec<&[Value]> =
             inner.chunk_by(|one, other| text(one, "block") == text(other, "block")).collect();
         let Some(first) = blocks.first() else { return vec![(node, String::new())] };
-        match text(step, "type") {
-            "andForEach" | "andDoWhile" | "andDoUntil" => {
+        // a newer server may have a kind that is unknown here
+        match StepType::named(text(step, "type")).and_then(StepType::container) {
+            Some(Container::Items | Container::Rounds) => {
                 let exits = self.chain(first, vec![(node, "each".to_owned())]);
                 let again = exits.iter().map(|(from, _)| (*from, "again".to_owned()));
                 self.join(&again.collect::<Vec<_>>(), node);
                 exits
             }
-            "andWhen" => {
+            Some(Container::Optional) => {
                 let mut exits = self.chain(first, vec![(node, "yes".to_owned())]);
                 exits.push((node, "no".to_owned()));
                 exits
             }
-            _ => {
+            Some(Container::OneOf | Container::All | Container::Race) | None => {
                 let mut exits = Vec::new();
                 for block in blocks {
                     let label = block.first().map(|step| plain(text(step, "block")));

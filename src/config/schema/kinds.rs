@@ -12,7 +12,7 @@ struct Row {
     /// Values of the key that says the kind; of the last row: all that are left.
     #[serde(default)]
     names: Vec<String>,
-    /// Keys that only some kinds have. Those of steps are in their own table.
+    /// Keys that only some kinds have.
     #[serde(default)]
     keys: Vec<String>,
     #[serde(default)]
@@ -26,6 +26,8 @@ struct Row {
 struct Kinds {
     /// The key that says the kind.
     by: String,
+    /// Default: those of the table of kinds of steps.
+    #[serde(default = "rows_of_steps")]
     rows: Vec<Row>,
 }
 
@@ -34,7 +36,6 @@ pub(super) fn expand(part: &mut Value) {
     let Some(members) = part.as_object_mut() else { return };
     let kinds = members.remove("kinds").and_then(|kinds| serde_json::from_value(kinds).ok());
     let Some(Kinds { by, rows }) = kinds else { return };
-    let rows: Vec<Row> = rows.into_iter().flat_map(with_own_keys).collect();
     let empty = Map::new();
     let properties = members.get("properties").and_then(Value::as_object).unwrap_or(&empty);
     let is_common = |key: &&String| rows.iter().all(|row| !row.keys.contains(key));
@@ -59,17 +60,15 @@ pub(super) fn expand(part: &mut Value) {
     }
 }
 
-/// Returns a row for each kind of step, with its keys; other rows as they are.
-fn with_own_keys(row: Row) -> Vec<Row> {
-    let kinds: Option<Vec<_>> = row.names.iter().map(|name| StepType::named(name)).collect();
-    let Some(kinds) = kinds.filter(|kinds| !kinds.is_empty()) else { return vec![row] };
+fn rows_of_steps() -> Vec<Row> {
+    let owned = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect();
     let of_kind = |kind: StepType| Row {
         names: vec![kind.name().to_owned()],
-        keys: kind.keys().into_iter().map(str::to_owned).collect(),
-        required: row.required.clone(),
-        one_of: row.one_of.clone(),
+        keys: owned(&kind.keys()),
+        required: owned(kind.required_keys()),
+        one_of: owned(kind.alternative_keys()),
     };
-    kinds.into_iter().map(of_kind).collect()
+    StepType::ALL.into_iter().map(of_kind).collect()
 }
 
 /// Returns what holds for the kinds of a row.

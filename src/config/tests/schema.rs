@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use greenroom_actors::domain::definition::StepType;
 use jsonschema::Validator;
 use serde_json::Value;
 
@@ -12,6 +13,7 @@ use crate::config::problem::ConfigProblem;
 use crate::config::reader::read;
 use crate::config::schema;
 use crate::config::source::{Findings, Source};
+use crate::config::workflows::kind;
 use crate::made_page;
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(schema::schema);
@@ -140,6 +142,30 @@ fn the_keys_of_the_schema_are_those_of_the_readers() {
     let missing: Vec<_> = known.difference(&keys).collect();
     let unknown: Vec<_> = keys.difference(&known).collect();
     assert!(missing.is_empty() && unknown.is_empty(), "missing {missing:?}, unknown {unknown:?}");
+}
+
+#[test]
+fn every_key_of_a_kind_of_step_is_described() {
+    for kind in StepType::ALL {
+        for key in kind.keys() {
+            let described = &SCHEMA["definitions"]["step"]["properties"][key];
+            let name = kind.name();
+            assert!(
+                described.is_object(),
+                "{key} of {name} is not in src/config/schema/steps.json"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_kind_of_step_is_shown() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for page in ["config.toml", "docs/workflows.md"] {
+        let text = std::fs::read_to_string(root.join(page)).unwrap();
+        let missing: Vec<_> = kind::names().filter(|name| !text.contains(name)).collect();
+        assert_eq!(missing, [] as [&str; 0], "{page}");
+    }
 }
 
 #[test]

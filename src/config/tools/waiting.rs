@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use greenroom_actors::domain::definition::{StepDefinition, StepKind};
+use greenroom_actors::domain::definition::StepDefinition;
 use greenroom_actors::domain::plan::Plan;
 
 use super::ToolKind;
@@ -50,9 +50,7 @@ fn asking_in<'p>(steps: &'p [StepDefinition], children: &mut Vec<&'p str>) -> Op
         if step.suspend.is_some() {
             return Some(step.id.as_str());
         }
-        if let StepKind::Workflow { workflow, .. } = &step.kind {
-            children.push(workflow);
-        }
+        children.extend(step.kind.child_workflow());
         let mut blocks = step.kind.blocks().into_iter();
         blocks.find_map(|block| asking_in(&block.steps, children))
     })

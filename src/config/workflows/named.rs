@@ -1,6 +1,6 @@
 //! Names that workflows built in Rust refer to.
 
-use greenroom_actors::domain::definition::{Body, StepDefinition, StepKind};
+use greenroom_actors::domain::definition::{Called, StepDefinition, StepKind};
 use greenroom_actors::domain::plan::Plan;
 
 use super::findings::spot;
@@ -31,16 +31,13 @@ fn collect(steps: &[StepDefinition], plan: &Plan, found: &mut Vec<Reference>) {
 }
 
 /// Returns the name in a step or a compensation, with its key.
-fn name_in(kind: &StepKind) -> Option<(NameKind, &'static str, &String)> {
-    if let Some(Body::Run { function, .. }) = kind.body() {
-        Some((NameKind::Function, "run", function))
-    } else if let Some(Body::Tool { tool, .. }) = kind.body() {
-        Some((NameKind::Tool, "tool", tool))
-    } else if let StepKind::Agent { agent, .. } = kind {
-        Some((NameKind::Agent, "agent", agent))
-    } else if let StepKind::Workflow { workflow, .. } = kind {
-        Some((NameKind::Workflow, "workflow", workflow))
-    } else {
-        None
-    }
+fn name_in(kind: &StepKind) -> Option<(NameKind, &'static str, &str)> {
+    let called = kind.called()?;
+    let (of, name) = match called {
+        Called::Function(name) => (NameKind::Function, name),
+        Called::Tool(name) => (NameKind::Tool, name),
+        Called::Agent(name) => (NameKind::Agent, name),
+        Called::Workflow(name) => (NameKind::Workflow, name),
+    };
+    Some((of, called.key(), name))
 }

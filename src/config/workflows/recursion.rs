@@ -38,11 +38,8 @@ pub(crate) fn warn_of_recursion(
 fn collect<'a>(steps: &'a [StepDefinition], children: &mut BTreeSet<&'a str>) {
     for step in steps {
         let compensation = step.compensate.as_ref().map(|it| &it.kind);
-        for kind in compensation.into_iter().chain([&step.kind]) {
-            if let StepKind::Workflow { workflow, .. } = kind {
-                children.insert(workflow);
-            }
-        }
+        let kinds = compensation.into_iter().chain([&step.kind]);
+        children.extend(kinds.filter_map(StepKind::child_workflow));
         for block in step.kind.blocks() {
             collect(&block.steps, children);
         }

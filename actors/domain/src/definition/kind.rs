@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::nature::{Called, Container, Course, Keys, KindText, LoopRule, Output};
 use super::{Block, Body, Projection};
 
 /// Kind of a step with its contents.
@@ -69,30 +70,32 @@ pub struct Case {
     pub block: Block,
 }
 
-/// Kind of a step without its contents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum StepType {
-    Then,
-    Tap,
-    When,
-    All,
-    Race,
-    Agent,
-    Workflow,
-    Sleep,
-    SleepUntil,
-    Map,
-    ForEach,
-    Branch,
-    DoWhile,
+/// Defines the kinds without contents, and the array of all of them.
+macro_rules! step_types {
+    ($($kind:ident),* $(,)?) => {
+        /// Kind of a step without its contents.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum StepType {
+            $($kind),*
+        }
+
+        impl StepType {
+            pub const ALL: [Self; [$(stringify!($kind)),*].len()] = [$(Self::$kind),*];
+        }
+    };
+}
+
+step_types! {
+    Then, Tap, When, All, Race, Agent, Workflow, Sleep, SleepUntil, Map, ForEach, Branch, DoWhile,
     DoUntil,
 }
 
 /// A row of the table of kinds.
 struct Row {
     name: &'static str,
+    course: Course,
     /// Keys of the kind's contents.
-    keys: &'static [&'static str],
+    keys: Keys,
     /// True if it has attempts: `retry` and `timeout`.
     takes_retry: bool,
     /// True if it may suspend: `suspend` and its schemas.
@@ -101,55 +104,52 @@ struct Row {
     can_compensate: bool,
 }
 
-const BODY_KEYS: &[&str] = &["map", "run", "http", "command", "tool", "args"];
-const LOOP_KEYS: &[&str] = &["block", "when", "max_iterations"];
+const BODY: Keys =
+    Keys { one_of: &["map", "run", "http", "command", "tool"], required: &[], optional: &["args"] };
+const LOOP: Keys =
+    Keys { one_of: &[], required: &["when", "block", "max_iterations"], optional: &[] };
 const SUSPEND_KEYS: &[&str] = &["suspend", "suspend_schema", "resume_schema"];
 const RETRY_KEYS: &[&str] = &["retry", "timeout"];
 const COMPENSATE_KEYS: &[&str] = &["compensate"];
 
 impl StepType {
-    pub const ALL: [Self; 14] = [
-        Self::Then,
-        Self::Tap,
-        Self::When,
-        Self::All,
-        Self::Race,
-        Self::Agent,
-        Self::Workflow,
-        Self::Sleep,
-        Self::SleepUntil,
-        Self::Map,
-        Self::ForEach,
-        Self::Branch,
-        Self::DoWhile,
-        Self::DoUntil,
-    ];
-
     fn row(self) -> Row {
-        let row = |name, keys, (takes_retry, can_suspend, can_compensate)| Row {
+        use Course::{Blocks, Wait, Work};
+        let row = |name, course, keys, (takes_retry, can_suspend, can_compensate)| Row {
             name,
+            course,
             keys,
             takes_retry,
             can_suspend,
             can_compensate,
         };
+        let keys = |required, optional| Keys { one_of: &[], required, optional };
         let (whole, tap) = ((true, true, true), (true, false, true));
         let (pure, plain) = ((true, true, false), (false, false, false));
         match self {
-            Self::Then => row("andThen", BODY_KEYS, whole),
-            Self::Tap => row("andTap", BODY_KEYS, tap),
-            Self::When => row("andWhen", &["when", "block"], plain),
-            Self::All => row("andAll", &["blocks"], plain),
-            Self::Race => row("andRace", &["blocks"], plain),
-            Self::Agent => row("andAgent", &["agent", "prompt", "schema", "options"], whole),
-            Self::Workflow => row("andWorkflow", &["workflow", "input"], whole),
-            Self::Sleep => row("andSleep", &["duration"], plain),
-            Self::SleepUntil => row("andSleepUntil", &["until"], plain),
-            Self::Map => row("andMap", &["map"], pure),
-            Self::ForEach => row("andForEach", &["items", "block", "concurrency"], plain),
-            Self::Branch => row("andBranch", &["cases", "default"], plain),
-            Self::DoWhile => row("andDoWhile", LOOP_KEYS, plain),
-            Self::DoUntil => row("andDoUntil", LOOP_KEYS, plain),
+            Self::Then => row("andThen", Work, BODY, whole),
+            Self::Tap => row("andTap", Work, BODY, tap),
+            Self::When => {
+                row("andWhen", Blocks(Container::Optional), keys(&["when", "block"], &[]), plain)
+            }
+            Self::All => row("andAll", Blocks(Container::All), keys(&["blocks"], &[]), plain),
+            Self::Race => row("andRace", Blocks(Container::Race), keys(&["blocks"], &[]), plain),
+            Self::Agent => {
+                row("andAgent", Work, keys(&["agent"], &["prompt", "schema", "options"]), whole)
+            }
+            Self::Workflow => row("andWorkflow", Work, keys(&["workflow"], &["input"]), whole),
+            Self::Sleep => row("andSleep", Wait, keys(&["duration"], &[]), plain),
+            Self::SleepUntil => row("andSleepUntil", Wait, keys(&["until"], &[]), plain),
+            Self::Map => row("andMap", Work, keys(&["map"], &[]), pure),
+            Self::ForEach => {
+                let keys = keys(&["items", "block"], &["concurrency"]);
+                row("andForEach", Blocks(Container::Items), keys, plain)
+            }
+            Self::Branch => {
+                row("andBranch", Blocks(Container::OneOf), keys(&["cases"], &["default"]), plain)
+            }
+            Self::DoWhile => row("andDoWhile", Blocks(Container::Rounds), LOOP, plain),
+            Self::DoUntil => row("andDoUntil", Blocks(Container::Rounds), LOOP, plain),
         }
     }
 
@@ -166,10 +166,34 @@ impl StepType {
     /// Returns the keys of a step of this kind in addition to those of every step.
     pub fn keys(self) -> Vec<&'static str> {
         let Row { keys, takes_retry, can_suspend, can_compensate, .. } = self.row();
+        let Keys { one_of, required, optional } = keys;
         let suspend = if can_suspend { SUSPEND_KEYS } else { &[] };
         let retry = if takes_retry { RETRY_KEYS } else { &[] };
         let compensate = if can_compensate { COMPENSATE_KEYS } else { &[] };
-        [keys, suspend, retry, compensate].concat()
+        [one_of, required, optional, suspend, retry, compensate].concat()
+    }
+
+    /// Returns the keys that a step of this kind has to have.
+    pub fn required_keys(self) -> &'static [&'static str] {
+        self.row().keys.required
+    }
+
+    /// Returns the keys of which a step of this kind has exactly one; empty: there are none.
+    pub fn alternative_keys(self) -> &'static [&'static str] {
+        self.row().keys.one_of
+    }
+
+    /// Returns what a step of this kind does until it ends.
+    pub fn course(self) -> Course {
+        self.row().course
+    }
+
+    /// Returns how its blocks run, for the kinds with blocks.
+    pub fn container(self) -> Option<Container> {
+        match self.course() {
+            Course::Blocks(container) => Some(container),
+            Course::Work | Course::Wait => None,
+        }
     }
 
     /// Returns true if the kind has attempts, with retries and a timeout.
@@ -186,23 +210,6 @@ impl StepType {
     pub fn can_suspend(self) -> bool {
         self.row().can_suspend
     }
-}
-
-/// Source of an expression, a template or a projection.
-#[derive(Debug, Clone, Copy)]
-pub enum KindText<'d> {
-    Expression(&'d str),
-    Template(&'d str),
-    Projection(&'d Projection),
-}
-
-/// The condition of a loop.
-#[derive(Debug, Clone, Copy)]
-pub struct LoopRule<'d> {
-    pub when: &'d str,
-    /// Value of `when` that starts another iteration.
-    pub again_if: bool,
-    pub max_iterations: u32,
 }
 
 impl StepKind {
@@ -245,6 +252,71 @@ impl StepKind {
         } else {
             None
         }
+    }
+
+    /// Returns the name of what the step calls, if it has one.
+    pub fn called(&self) -> Option<Called<&str>> {
+        match self {
+            Self::Then { body } | Self::Tap { body } => match body {
+                Body::Run { function, .. } => Some(Called::Function(function)),
+                Body::Tool { tool, .. } => Some(Called::Tool(tool)),
+                Body::Map(_) | Body::Http(_) | Body::Command(_) => None,
+            },
+            Self::Agent { agent, .. } => Some(Called::Agent(agent)),
+            Self::Workflow { workflow, .. } => Some(Called::Workflow(workflow)),
+            Self::When { .. }
+            | Self::All { .. }
+            | Self::Race { .. }
+            | Self::Sleep { .. }
+            | Self::SleepUntil { .. }
+            | Self::Map { .. }
+            | Self::ForEach { .. }
+            | Self::Branch { .. }
+            | Self::DoWhile { .. }
+            | Self::DoUntil { .. } => None,
+        }
+    }
+
+    /// Returns the id of the workflow that the step runs, if it runs one.
+    pub fn child_workflow(&self) -> Option<&str> {
+        if let Some(Called::Workflow(workflow)) = self.called() { Some(workflow) } else { None }
+    }
+
+    /// Returns what the kind says about the step's output.
+    pub fn output(&self) -> Output<'_> {
+        match self {
+            Self::Then { body: Body::Map(map) } | Self::Map { map } => Output::Projection(map),
+            Self::Agent { schema, .. } => Output::Answer(schema.as_ref()),
+            Self::Tap { .. } | Self::Sleep { .. } | Self::SleepUntil { .. } => Output::Data,
+            Self::DoWhile { .. } | Self::DoUntil { .. } => Output::OfBlock,
+            Self::ForEach { .. } => Output::ListOfBlock,
+            Self::All { .. } => Output::List,
+            Self::Then {
+                body: Body::Run { .. } | Body::Http(_) | Body::Command(_) | Body::Tool { .. },
+            }
+            | Self::When { .. }
+            | Self::Race { .. }
+            | Self::Branch { .. }
+            | Self::Workflow { .. } => Output::Unknown,
+        }
+    }
+
+    /// Returns the items, for the kinds that run their block for each.
+    pub fn items(&self) -> Option<&Projection> {
+        if let Self::ForEach { items, .. } = self { Some(items) } else { None }
+    }
+
+    /// Returns the conditions of the blocks in their order, each with its key (parts joined by
+    /// dots). A block without one runs if none of them is true.
+    pub fn conditions(&self) -> Vec<(String, &str)> {
+        if !self.step_type().container().is_some_and(Container::is_conditional) {
+            return Vec::new();
+        }
+        let conditions = self.texts().into_iter().filter_map(|(key, text)| match text {
+            KindText::Expression(when) => Some((key, when)),
+            KindText::Template(_) | KindText::Projection(_) => None,
+        });
+        conditions.collect()
     }
 
     /// Returns the blocks that the step contains, in their order.

@@ -342,7 +342,8 @@ impl Machine {
             }
             Work::Reversal if node.child.is_none() => self.next_reversal(site),
             Work::Workflow { .. } | Work::Reversal => None,
-            Work::When { .. } | Work::All(_) | Work::Choice { .. } => self.next_of_all(site),
+            Work::All(_) => self.next_of_all(site),
+            Work::When { .. } | Work::Choice { .. } => self.next_of_one(site),
             Work::Race(_) => self.next_of_race(site),
             Work::ForEach { concurrency, .. } => self.next_of_each(site, *concurrency),
             Work::Loop { when, again_if, rounds_max, .. } => {

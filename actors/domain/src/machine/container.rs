@@ -11,7 +11,6 @@ use crate::machine::Machine;
 use crate::machine::cancel::next_cancelled_in;
 use crate::machine::place::{Place, Site};
 use crate::machine::scope::Named;
-use crate::plan::Work;
 use crate::state::Settled;
 
 /// Condition of a loop.
@@ -23,23 +22,18 @@ pub(super) struct Condition<'a> {
 }
 
 impl Machine {
-    /// andAll, andWhen and andBranch: the first failure ends the step, completion needs all lanes.
+    /// andAll: the first failure ends the step, completion needs all lanes.
     pub(super) fn next_of_all(&self, site: &Site<'_>) -> Option<Fact> {
+        let next = self.next_of_lanes(site);
+        let has_ended = site.node.live_lanes().next().is_none();
+        next.or_else(|| has_ended.then(|| self.completed_together(site)))
+    }
+
+    /// andWhen and andBranch: the step ends like its only lane.
+    pub(super) fn next_of_one(&self, site: &Site<'_>) -> Option<Fact> {
         let Site { step, node, .. } = *site;
-        if let Some(fact) = self.next_after_failure(site) {
-            return Some(fact);
-        }
-        if let Some(fact) = self.next_in_lanes(site) {
-            return Some(fact);
-        }
-        if node.live_lanes().next().is_some() {
-            return None;
-        }
-        if matches!(step.work, Work::All(_)) {
-            return Some(self.completed_together(site));
-        }
-        let output = passed(node.first_passage(step)?)?;
-        Some(self.completed(site, output))
+        let next = self.next_of_lanes(site);
+        next.or_else(|| Some(self.completed(site, passed(node.first_passage(step)?)?)))
     }
 
     /// andRace: the first lane to complete wins; the step fails when every lane has failed.
@@ -59,10 +53,7 @@ impl Machine {
     /// the step.
     pub(super) fn next_of_each(&self, site: &Site<'_>, concurrency: usize) -> Option<Fact> {
         let Site { node, .. } = *site;
-        if let Some(fact) = self.next_after_failure(site) {
-            return Some(fact);
-        }
-        if let Some(fact) = self.next_in_lanes(site) {
+        if let Some(fact) = self.next_of_lanes(site) {
             return Some(fact);
         }
         let live = node.live_lanes().count();
@@ -125,6 +116,10 @@ impl Machine {
             let failure = AttemptFailure { message, class, retry_after_ms: None, step_id };
             self.failed_finally(site, &failure)
         }))
+    }
+
+    fn next_of_lanes(&self, site: &Site<'_>) -> Option<Fact> {
+        self.next_after_failure(site).or_else(|| self.next_in_lanes(site))
     }
 
     fn next_in_lanes(&self, site: &Site<'_>) -> Option<Fact> {

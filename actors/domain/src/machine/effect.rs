@@ -9,7 +9,7 @@ use crate::ids::{ExecutionId, StepPath};
 use crate::machine::reversal::Reversed;
 use crate::machine::scope::Named;
 use crate::machine::{Machine, Moment};
-use crate::plan::{Step, Work, WorkClass};
+use crate::plan::{Step, WorkClass};
 use crate::state::{Node, Phase};
 
 /// Work that has begun according to the record.
@@ -89,7 +89,7 @@ impl Machine {
         let is_running = node.phase == Phase::Running && !self.unrecovered;
         match step.work.class() {
             WorkClass::Outside if is_running => {
-                let is_agent = matches!(step.work, Work::Agent(_));
+                let is_agent = step.work.agent().is_some();
                 Some(if is_agent { EffectKind::Agent } else { EffectKind::Call })
             }
             // A child also reports while it is suspended.
@@ -97,7 +97,7 @@ impl Machine {
             WorkClass::Outside
             | WorkClass::Child
             | WorkClass::Pure
-            | WorkClass::Container
+            | WorkClass::Container(_)
             | WorkClass::Timer => None,
         }
     }
@@ -109,7 +109,7 @@ impl Machine {
         moment: &Moment<'_>,
     ) -> Option<Result<AgentCall, AttemptFailure>> {
         let (step, node) = self.node(path)?;
-        let Work::Agent(work) = &step.work else { return None };
+        let work = step.work.agent()?;
         let prompt = match &work.prompt {
             Some(template) => {
                 let named = Named::by(|name| template.uses(name));

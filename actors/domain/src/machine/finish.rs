@@ -80,7 +80,7 @@ impl Machine {
             WorkClass::Outside => true,
             // A child reports its end itself; only its timeout is applied here.
             WorkClass::Child => matches!(result, StepResult::Failed(_)),
-            WorkClass::Pure | WorkClass::Container | WorkClass::Timer => false,
+            WorkClass::Pure | WorkClass::Container(_) | WorkClass::Timer => false,
         };
         if !is_current || !is_outside || self.state.end.is_some() {
             return None;

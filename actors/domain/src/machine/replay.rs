@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::assignment::AskRules;
-use crate::definition::{Block, StepDefinition};
+use crate::definition::{Block, Called, StepDefinition};
 use crate::fact::Replayed;
 use crate::ids::{PathHead, step_id_of};
 use crate::machine::Machine;
-use crate::plan::{Call, Plan, Step, Work};
+use crate::plan::{Plan, Step};
 use crate::principal::Principal;
 use crate::state::{Node, Outcome, Phase};
 
@@ -198,6 +198,7 @@ fn same_blocks(known: &StepDefinition, wanted: &StepDefinition) -> Result<(), St
 
 fn may_suspend(step: &Step) -> bool {
     // A function may suspend its step, except in a tap.
-    let may_suspend_itself = matches!(step.work, Work::Call(Call::Function(_))) && !step.is_tap;
+    let may_suspend_itself =
+        matches!(step.work.called(), Some(Called::Function(_))) && !step.is_tap;
     step.suspend.is_some() || may_suspend_itself
 }

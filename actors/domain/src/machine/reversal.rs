@@ -12,7 +12,7 @@ use crate::ids::{ExecutionId, compensated_path};
 use crate::machine::Machine;
 use crate::machine::compensation::cancelled_in_scope;
 use crate::machine::place::Site;
-use crate::plan::{Step, Work, WorkClass};
+use crate::plan::{Step, WorkClass};
 use crate::slot::{derived_execution_id, slot_of};
 use crate::state::{Child, Node, Outcome, Phase};
 
@@ -87,7 +87,7 @@ impl Machine {
     /// again, and so that it is known whether those of earlier attempts have ended.
     fn child_of_compensation(&self, (step, path): (&Step, &str), attempt: u32) -> ExecutionId {
         let (slot, attempt) = (slot_of(&self.state.id), attempt.to_string());
-        let reversed = self.reversed_child(path).filter(|_| matches!(step.work, Work::Reversal));
+        let reversed = self.reversed_child(path).filter(|_| step.work.is_reversal());
         match reversed {
             Some(child) => derived_execution_id(&[child.id.as_str(), "reversal", &attempt], slot),
             None => derived_execution_id(&[self.acts_for().as_str(), path, &attempt], slot),
@@ -131,7 +131,7 @@ impl Machine {
     /// Returns what the compensation at a path reverses; `None` if it is another kind of step.
     pub(super) fn reversed(&self, path: &str) -> Option<Reversed> {
         let (compensation, _) = self.node(path)?;
-        if !matches!(compensation.work, Work::Reversal) {
+        if !compensation.work.is_reversal() {
             return None;
         }
         let execution = self.reversed_child(path)?.id.clone();

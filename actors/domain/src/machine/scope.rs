@@ -5,11 +5,12 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
+use crate::definition::Container;
 use crate::expression::{CLOSURE, Scope};
 use crate::ids::{PathHead, compensated_path};
 use crate::machine::place::Site;
 use crate::machine::{Machine, Moment};
-use crate::plan::{Step, Work};
+use crate::plan::Step;
 use crate::question::Given;
 use crate::state::{Node, Sequence};
 
@@ -141,7 +142,7 @@ impl Machine {
                 steps.iter().position(|step| &*step.id == step_id).unwrap_or(sequence.nodes.len());
             gather(steps, sequence, index, &mut outputs);
             let Some((inside, rest)) = Inside::of(steps, sequence, path) else { break };
-            if matches!(inside.step.work, Work::Loop { .. }) {
+            if inside.step.work.container().is_some_and(Container::sees_earlier_lanes) {
                 gather_newest(inside.step, inside.node, inside.lane, &mut outputs);
             }
             steps = inside.steps();

@@ -14,7 +14,7 @@ use crate::failure::AttemptError;
 use crate::ids::{ExecutionId, StepPath, step_generation_id};
 use crate::machine::{Machine, Moment};
 use crate::note::CallStage;
-use crate::plan::{Step, Work, WorkClass};
+use crate::plan::{Step, WorkClass};
 use crate::principal::Principal;
 use crate::state::{Node, Phase, Wait};
 use crate::time::Timestamp;
@@ -220,7 +220,8 @@ impl Machine {
                 let until = timeout_ms.map(|ms| node.attempt_started_at.plus_ms(ms));
                 let tool = step.work.tool().map(Arc::clone);
                 let stage = CallStage::of(node.noted.as_deref());
-                let generation = matches!(step.work, Work::Agent(_))
+                let is_agent = step.work.agent().is_some();
+                let generation = is_agent
                     .then(|| step_generation_id(&self.state.id, path, node.failures).into());
                 let cause = Cause::Body { attempt, timeout_ms, tool, stage, generation };
                 return Some((cause, until));

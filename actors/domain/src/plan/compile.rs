@@ -12,8 +12,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::definition::{
-    Block, OnError, OnTimeout, Projection, RetryPolicy, StepDefinition, StepKind, SuspendRule,
-    WorkflowDefinition,
+    Block, OnError, OnTimeout, Projection, RetryPolicy, StepDefinition, StepKind, StepType,
+    SuspendRule, WorkflowDefinition,
 };
 use crate::expression::{
     CompiledProjection, Expression, ExpressionError, Template, hyphenated_step_reference,
@@ -209,7 +209,7 @@ impl Compiler {
             retry,
             timeout_ms: step.timeout_ms,
             on_error: on_error?,
-            is_tap: matches!(step.kind, StepKind::Tap { .. }),
+            is_tap: step.kind.step_type() == StepType::Tap,
             compensate,
         })
     }

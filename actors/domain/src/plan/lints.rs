@@ -22,7 +22,7 @@ mod unrun;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use crate::definition::{Block, Body, StepDefinition, StepKind, WorkflowDefinition};
+use crate::definition::{Block, Body, StepDefinition, WorkflowDefinition};
 use crate::expression::{Guard, PathKey, Reading, SCOPE_NAMES};
 use crate::failure::ErrorKind;
 
@@ -167,7 +167,7 @@ impl<'d> Search<'d> {
     /// Checks the blocks of a step; returns the shapes of their outputs.
     fn blocks(&mut self, step: &'d StepDefinition, here: &Here<'d>) -> Vec<Rc<Shape>> {
         let mut inside = here.inside(step);
-        if let StepKind::ForEach { items, .. } = &step.kind {
+        if let Some(items) = step.kind.items() {
             let known = |root: &str, keys: &[PathKey]| self.shape(root, keys, Some(step), here);
             inside.item = match Shape::of_projection(&items.0, &known) {
                 Shape::List(item) => Rc::from(item),

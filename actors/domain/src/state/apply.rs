@@ -10,7 +10,7 @@ use crate::failure::{
 };
 use crate::footprint;
 use crate::ids::{ExecutionId, compensated_path};
-use crate::plan::{Plan, Step, WorkClass};
+use crate::plan::{Plan, Step};
 use crate::principal::Principal;
 use crate::state::at_node::at_node;
 use crate::state::bytes::{bytes_of, memory_of};
@@ -230,7 +230,7 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
             }
             begin_attempt(node, *attempt, at);
             node.since_seq = recorded.next_seq() - 1;
-            if step.work.class() != WorkClass::Container {
+            if step.work.container().is_none() {
                 return TakesHoldData::Yes;
             }
             open(step, node, opening.as_deref());

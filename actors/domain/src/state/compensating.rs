@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{StepPath, compensated_path, compensation_path};
-use crate::plan::{Plan, Step, Work};
+use crate::plan::{Plan, Step};
 use crate::principal::Principal;
 use crate::state::node::{Node, Phase, Sequence};
 use crate::state::{Outcome, State};
@@ -108,20 +108,7 @@ impl State {
 /// reversal of its child needs a child with something to compensate.
 fn is_compensable(step: &Step, node: &Node) -> bool {
     let Some(compensation) = &step.compensate else { return false };
-    let has_something = match compensation.work {
-        Work::Reversal => node.child.as_ref().is_some_and(|child| child.compensable),
-        Work::Map(_)
-        | Work::Call(_)
-        | Work::When { .. }
-        | Work::All(_)
-        | Work::Race(_)
-        | Work::Agent(_)
-        | Work::Workflow { .. }
-        | Work::Sleep { .. }
-        | Work::SleepUntil { .. }
-        | Work::ForEach { .. }
-        | Work::Choice { .. }
-        | Work::Loop { .. } => true,
-    };
+    let has_something = !compensation.work.is_reversal()
+        || node.child.as_ref().is_some_and(|child| child.compensable);
     has_something && matches!(node.phase, Phase::Completed { .. })
 }

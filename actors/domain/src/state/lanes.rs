@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::plan::{Step, WorkClass};
+use crate::plan::Step;
 use crate::state::node::{Node, Phase, Sequence, Settled};
 
 /// Index of a container's lanes. Not stored; `index` derives it from the nodes when a snapshot is
@@ -117,7 +117,7 @@ fn index_in(step: &Step, node: &mut Node) {
             index(inner, data, &branch.steps);
         }
     }
-    let is_open = node.phase == Phase::Running && step.work.class() == WorkClass::Container;
+    let is_open = node.phase == Phase::Running && step.work.container().is_some();
     let has_lanes = is_open || !node.branches.is_empty();
     node.lanes = has_lanes.then(|| Box::new(lanes_of(step, node)));
 }

@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::assignment::AskRules;
+use crate::definition::Container;
 use crate::failure::{AttemptError, ErrorClass};
 use crate::ids::{ExecutionId, PathHead};
 use crate::note::CallStage;
-use crate::plan::{Step, Work};
+use crate::plan::Step;
 use crate::principal::Principal;
 use crate::question::{Given, Question, Questions};
 use crate::state::lanes::Lanes;
@@ -414,7 +415,8 @@ impl Node {
     /// Returns the lane whose failure failed this container.
     pub fn failed_lane(&self, step: &Step) -> Option<usize> {
         // A race with a winner does not fail because of its losers.
-        if matches!(step.work, Work::Race(_)) && self.first_passage(step).is_some() {
+        let has_winner = step.work.container().is_some_and(Container::has_winner);
+        if has_winner && self.first_passage(step).is_some() {
             return None;
         }
         self.lanes.as_ref()?.first_failed

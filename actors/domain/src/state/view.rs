@@ -6,7 +6,7 @@ use crate::fact::{Others, Suspension};
 use crate::failure::AttemptError;
 use crate::hash::short_hash;
 use crate::ids::{ExecutionId, PathHead, compensated_path, step_generation_id};
-use crate::plan::{Plan, Step, Work};
+use crate::plan::{Plan, Step};
 use crate::state::node::{Node, Phase, Resumed};
 use crate::state::{BegunCompensation, Hold, State};
 use crate::step_state::{StepResume, StepState, StepStatus};
@@ -124,7 +124,7 @@ impl State {
 /// Returns the number of the retry with the newest generation of an andAgent step; `None` if it has
 /// none.
 fn generation_of(step: &Step, node: &Node) -> Option<u32> {
-    if !matches!(step.work, Work::Agent(_)) || node.attempt == 0 {
+    if step.work.agent().is_none() || node.attempt == 0 {
         return None;
     }
     Some(match node.phase {

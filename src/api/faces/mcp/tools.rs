@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::agent::tool::ToolDefinition;
-use greenroom_actors::domain::definition::{Body, StepKind};
+use greenroom_actors::domain::definition::Called;
 use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::registry::Registry;
 use serde_json::{Map, Value, json};
@@ -229,20 +229,17 @@ fn object_schema(schema: Option<&Value>) -> Value {
 /// while they run.
 fn may_wait(plan: &Plan) -> bool {
     plan.definition.each_step().into_iter().any(|step| {
-        let decides = matches!(
-            step.kind,
-            StepKind::Agent { .. }
-                | StepKind::Workflow { .. }
-                | StepKind::Then { body: Body::Run { .. } }
-                | StepKind::Tap { body: Body::Run { .. } }
-        );
+        let decides = match step.kind.called() {
+            Some(Called::Function(_) | Called::Agent(_) | Called::Workflow(_)) => true,
+            Some(Called::Tool(_)) | None => false,
+        };
         step.suspend.is_some() || step.resume_schema.is_some() || decides
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use greenroom_actors::domain::definition::{StepDefinition, WorkflowDefinition};
+    use greenroom_actors::domain::definition::{StepDefinition, StepKind, WorkflowDefinition};
 
     use super::*;
 

@@ -1,5 +1,6 @@
 //! The schemas match the types.
 
+use greenroom_actors::domain::definition::{Container, Course};
 use greenroom_actors::domain::message::{Role, ToolCall, ToolOutcome, ToolResult};
 use greenroom_actors::ports::model::{FinishReason, Served, Usage};
 use greenroom_actors::ports::store::{GenerationStatus, GenerationStep, TurnTiming};
@@ -7,6 +8,7 @@ use serde_json::{json, to_value};
 
 use super::*;
 use crate::api::wire::history::StepView;
+use crate::made_page;
 
 /// Validates values against the schema; unknown keys are rejected.
 fn check<T: ToSchema>(values: impl IntoIterator<Item = Value>) {
@@ -88,4 +90,38 @@ fn schemas_match_the_types_of_the_runtime() {
     };
     let shown = |step: GenerationStep| to_value(StepView::of(&step)).unwrap();
     check::<GenerationStepShape>(["", "hm"].map(|it| shown(step(it))));
+}
+
+/// Returns the name of a course in the console.
+fn name_of(course: Course) -> &'static str {
+    match course {
+        Course::Work => "work",
+        Course::Wait => "wait",
+        Course::Blocks(Container::Optional) => "optional",
+        Course::Blocks(Container::OneOf) => "oneOf",
+        Course::Blocks(Container::All) => "all",
+        Course::Blocks(Container::Race) => "race",
+        Course::Blocks(Container::Items) => "items",
+        Course::Blocks(Container::Rounds) => "rounds",
+    }
+}
+
+/// The console draws steps by what their kinds do.
+#[test]
+fn the_kinds_of_the_console() {
+    let rows =
+        StepType::ALL.map(|kind| format!("  {}: \"{}\",\n", kind.name(), name_of(kind.course())));
+    let made = format!(
+        "// Made from the table of kinds by `UPDATE_DOCS=1 cargo test --lib the_kinds_of_the_console`.
+import type {{ WorkflowStep }} from \"./types.ts\";
+
+/** What a step does until it ends: its work, a wait, or its blocks in one of several ways. */
+export type Course = \"work\" | \"wait\" | \"optional\" | \"oneOf\" | \"all\" | \"race\" | \"items\" | \"rounds\";
+
+export const courses: Record<WorkflowStep[\"type\"], Course> = {{
+{}}};
+",
+        rows.concat()
+    );
+    made_page::compare("console/src/api/kinds.ts", &made, "the_kinds_of_the_console");
 }

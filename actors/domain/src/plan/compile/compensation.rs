@@ -43,19 +43,14 @@ impl Compiler {
         self.place.push("compensate".to_owned());
         self.check_retry(&rule.retry);
         let retry = Some(self.retry(&rule.retry));
-        let work = match &rule.kind {
-            StepKind::Then { body: Body::Map(_) } => {
-                self.problem(
-                    "map",
-                    "a compensation acts outside: run, http, command, tool, workflow",
-                );
-                None
-            }
-            StepKind::Then { .. } | StepKind::Workflow { .. } => self.work(&rule.kind, 0),
-            other => {
-                self.problem("", &format!("{} cannot compensate a step", other.name()));
-                None
-            }
+        let work = if let StepKind::Then { body: Body::Map(_) } = &rule.kind {
+            self.problem("map", "a compensation acts outside: run, http, command, tool, workflow");
+            None
+        } else if let StepKind::Then { .. } | StepKind::Workflow { .. } = &rule.kind {
+            self.work(&rule.kind, 0)
+        } else {
+            self.problem("", &format!("{} cannot compensate a step", rule.kind.name()));
+            None
         };
         self.place.pop();
         self.compensates = true;
@@ -64,9 +59,7 @@ impl Compiler {
 
     /// Compiles the compensation of an andWorkflow step that has none in its definition.
     fn reversal(&mut self, step: &StepDefinition) -> Option<Box<Step>> {
-        if !matches!(step.kind, StepKind::Workflow { .. }) {
-            return None;
-        }
+        step.kind.child_workflow()?;
         self.compensates = true;
         let retry = Some(self.retry(&RetryPolicy::default()));
         Some(Box::new(Step { retry, ..undoing(&step.id, Work::Reversal) }))

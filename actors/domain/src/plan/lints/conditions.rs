@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::remarks::{Form, reading};
 use super::shape::Shape;
 use super::{Finding, place_of};
-use crate::definition::{Block, Case, LoopRule, Projection, StepDefinition, StepKind};
+use crate::definition::{Block, LoopRule, Projection, StepDefinition};
 use crate::expression::{CompiledProjection, Expression, Path, Scope};
 
 /// Returns the lints of a step's own conditions.
@@ -23,34 +23,20 @@ pub(super) fn of_step(step: &StepDefinition) -> Vec<Finding> {
         let is_endless = truth(when) == Some(again_if);
         return is_endless.then(|| finding(&["when"], message, false)).into_iter().collect();
     }
-    if let StepKind::When { when, block } = kind
-        && truth(when) == Some(false)
-    {
-        let message = format!("is never true: block {} never runs", block.name);
-        return vec![finding(&["when"], message, false)];
-    }
-    if let StepKind::ForEach { items, .. } = kind
-        && constant(items).is_some_and(|items| !items.is_array())
-    {
+    if kind.items().and_then(constant).is_some_and(|items| !items.is_array()) {
         return vec![finding(&["items"], "must be an array".to_owned(), true)];
     }
-    let StepKind::Branch { cases, default } = kind else { return Vec::new() };
-    of_cases(cases, default.as_ref())
+    let conditions = kind.conditions();
+    of_blocks(&conditions, &kind.blocks())
         .into_iter()
-        .map(|(index, message)| finding(&["cases", &index.to_string(), "when"], message, false))
+        .map(|(key, message)| finding(&key.split('.').collect::<Vec<_>>(), message, false))
         .collect()
 }
 
 /// Returns the paths read by the conditions that are evaluated before a lane begins.
 pub(super) fn tested_paths(step: &StepDefinition, lane: usize) -> Vec<Path> {
-    let conditions = if let StepKind::When { when, .. } = &step.kind {
-        vec![when]
-    } else if let StepKind::Branch { cases, .. } = &step.kind {
-        cases.iter().take(lane + 1).map(|case| &case.when).collect()
-    } else {
-        Vec::new()
-    };
-    let readings = conditions.into_iter().filter_map(|when| reading(when, Form::Expression).ok());
+    let conditions = step.kind.conditions().into_iter().take(lane + 1);
+    let readings = conditions.filter_map(|(_, when)| reading(when, Form::Expression).ok());
     readings.flat_map(|reading| reading.paths).collect()
 }
 
@@ -66,24 +52,24 @@ pub(super) fn of_items(step: &StepDefinition, items: &Value, shape: &Shape) -> O
     Some(Finding { place, message, is_error: true, misspelt: None })
 }
 
-/// Reports the cases that are never true, and the first that always is if others follow it.
-fn of_cases(cases: &[Case], default: Option<&Block>) -> Vec<(usize, String)> {
+/// Reports the conditions of blocks that are never true, and the first that always is if other
+/// blocks follow; each with its key.
+fn of_blocks<'k>(conditions: &'k [(String, &str)], blocks: &[&Block]) -> Vec<(&'k str, String)> {
     let mut found = Vec::new();
-    for (index, case) in cases.iter().enumerate() {
-        match truth(&case.when) {
+    for (index, (key, when)) in conditions.iter().enumerate() {
+        let mut names = blocks.iter().skip(index).map(|block| block.name.as_str());
+        let own = names.next().unwrap_or_default();
+        match truth(when) {
             Some(false) => {
-                let name = &case.block.name;
-                found.push((index, format!("is never true: block {name} never runs")));
+                found.push((key.as_str(), format!("is never true: block {own} never runs")));
             }
             Some(true) => {
-                let behind = cases.iter().skip(index + 1).map(|case| &case.block).chain(default);
-                let names: Vec<_> = behind.map(|block| block.name.as_str()).collect();
-                let message = match names.as_slice() {
+                let message = match names.collect::<Vec<_>>().as_slice() {
                     [] => return found,
                     [name] => format!("is always true: block {name} never runs"),
                     names => format!("is always true: blocks {} never run", names.join(", ")),
                 };
-                found.push((index, message));
+                found.push((key, message));
                 return found;
             }
             None => {}

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use crate::definition::{StepDefinition, StepKind};
+use crate::definition::{Container, StepDefinition};
 
 use crate::expression::Path;
 
@@ -31,10 +31,10 @@ impl<'d> Here<'d> {
     /// there.
     pub(super) fn inside(&self, step: &'d StepDefinition) -> Self {
         let mut inside = self.clone();
-        if let StepKind::ForEach { .. } = step.kind {
-            (inside.has_item, inside.has_index) = (true, true);
-        } else if step.kind.loop_rule().is_some() {
-            inside.has_index = true;
+        let Some(container) = step.kind.step_type().container() else { return inside };
+        inside.has_index |= container.is_repeated();
+        inside.has_item |= container == Container::Items;
+        if container.sees_earlier_lanes() {
             // the first iteration gets the data before the loop, the others the output of the last
             inside.data = Rc::default();
             collect_inside(step, &mut inside.visible);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use crate::definition::{Body, OnError, StepDefinition, StepKind};
+use crate::definition::{OnError, Output, StepDefinition, StepKind};
 use crate::expression::PathKey;
 
 use super::shape::{Shape, TEXT};
@@ -33,27 +33,14 @@ fn of_kind(
     block: Option<&Rc<Shape>>,
 ) -> Rc<Shape> {
     let first_block = || block.map_or_else(Rc::default, Rc::clone);
-    match kind {
-        StepKind::Then { body: Body::Map(map) } | StepKind::Map { map } => {
-            Shape::of_projection(&map.0, known).into()
-        }
-        StepKind::Agent { schema, .. } => {
-            schema.as_ref().map_or_else(answer, Shape::of_schema).into()
-        }
-        StepKind::Tap { .. } | StepKind::Sleep { .. } | StepKind::SleepUntil { .. } => {
-            Rc::clone(data)
-        }
-        StepKind::ForEach { .. } => Shape::List(Box::new(Shape::clone(&first_block()))).into(),
-        // the items, one for each block, have different shapes
-        StepKind::All { .. } => Shape::List(Box::default()).into(),
-        StepKind::DoWhile { .. } | StepKind::DoUntil { .. } => first_block(),
-        StepKind::Then {
-            body: Body::Run { .. } | Body::Http(_) | Body::Command(_) | Body::Tool { .. },
-        }
-        | StepKind::When { .. }
-        | StepKind::Race { .. }
-        | StepKind::Branch { .. }
-        | StepKind::Workflow { .. } => Rc::default(),
+    match kind.output() {
+        Output::Projection(map) => Shape::of_projection(&map.0, known).into(),
+        Output::Answer(schema) => schema.map_or_else(answer, Shape::of_schema).into(),
+        Output::Data => Rc::clone(data),
+        Output::OfBlock => first_block(),
+        Output::ListOfBlock => Shape::List(Box::new(Shape::clone(&first_block()))).into(),
+        Output::List => Shape::List(Box::default()).into(),
+        Output::Unknown => Rc::default(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reads of resume data and of steps that are not available, or may not be.
 
-use crate::definition::{Body, StepDefinition, StepKind};
+use crate::definition::{Called, Container, StepDefinition};
 
 use super::conditions::truth;
 use super::here::Here;
@@ -44,7 +44,8 @@ pub(super) fn idle_schemas(step: &StepDefinition) -> Vec<Finding> {
 
 /// Returns true if the body of a step may suspend it.
 fn may_suspend_itself(step: &StepDefinition) -> bool {
-    matches!(step.kind, StepKind::Then { body: Body::Run { .. } })
+    let calls_function = matches!(step.kind.called(), Some(Called::Function(_)));
+    calls_function && step.kind.step_type().can_suspend()
 }
 
 /// Returns the reason why an existing step cannot have run yet.
@@ -73,7 +74,7 @@ pub(super) fn not_yet(
         && one.id == other.id
     {
         let container = &one.id;
-        return if matches!(one.kind, StepKind::Branch { .. }) {
+        return if one.kind.step_type().container() == Some(Container::OneOf) {
             format!("step {id} is in another case of {container}, and only one case runs")
         } else {
             format!("step {id} is in another block of {container}, which runs at the same time")
@@ -96,37 +97,39 @@ pub(super) fn unsure(
         return Some("has not run in the first iteration".to_owned());
     }
     let outside = way.iter().filter(|(container, lane)| !here.is_inside(container, *lane));
-    let mut reasons = outside.filter_map(|(container, _)| {
-        let (kind, container) = (&container.kind, &container.id);
-        if let StepKind::When { when, .. } = kind {
-            let is_sure = truth(when) == Some(true);
-            let reason = || format!("does not run if the condition of {container} is false");
-            (!is_sure).then(reason)
-        } else if let StepKind::Branch { .. } = kind {
-            Some(format!("does not run if {container} takes another case"))
-        } else if let StepKind::Race { .. } = kind {
-            Some(format!("is cancelled if another block of {container} is faster"))
-        } else if let StepKind::ForEach { .. } = kind {
-            Some(format!("does not run if {container} has no items"))
-        } else {
-            None
-        }
-    });
+    let mut reasons = outside.filter_map(|(container, _)| may_not_run(container));
     reasons.next().or_else(|| skipped(step))
+}
+
+/// Returns the reason why a block of a container may not run to its end.
+fn may_not_run(container: &StepDefinition) -> Option<String> {
+    let (kind, id) = (&container.kind, &container.id);
+    match kind.step_type().container()? {
+        Container::Optional => {
+            let always_runs = kind.conditions().into_iter().all(|(_, when)| is_sure(when));
+            (!always_runs).then(|| format!("does not run if the condition of {id} is false"))
+        }
+        Container::OneOf => Some(format!("does not run if {id} takes another case")),
+        Container::Race => Some(format!("is cancelled if another block of {id} is faster")),
+        Container::Items => Some(format!("does not run if {id} has no items")),
+        Container::All | Container::Rounds => None,
+    }
 }
 
 /// Returns the reason why a step may be skipped, and have no output.
 fn skipped(step: &StepDefinition) -> Option<String> {
-    let is_sure = |when: &str| truth(when) == Some(true);
-    if let StepKind::When { when, .. } = &step.kind
-        && !is_sure(when)
-    {
-        return Some("has no output if its condition is false".to_owned());
+    let conditions = step.kind.conditions();
+    let has_default = step.kind.blocks().len() > conditions.len();
+    if has_default || conditions.into_iter().any(|(_, when)| is_sure(when)) {
+        return None;
     }
-    if let StepKind::Branch { cases, default: None } = &step.kind
-        && !cases.iter().any(|case| is_sure(&case.when))
-    {
-        return Some("has no output if none of its cases is true".to_owned());
+    match step.kind.step_type().container()? {
+        Container::Optional => Some("has no output if its condition is false".to_owned()),
+        Container::OneOf => Some("has no output if none of its cases is true".to_owned()),
+        Container::All | Container::Race | Container::Items | Container::Rounds => None,
     }
-    None
+}
+
+fn is_sure(condition: &str) -> bool {
+    truth(condition) == Some(true)
 }
