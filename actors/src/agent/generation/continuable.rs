@@ -13,7 +13,7 @@ pub(crate) struct Continuable {
     pub(crate) revision: u64,
 }
 
-/// What is stored of a generation.
+/// Stored parts of a generation.
 pub(crate) enum Stored {
     Continuable(Box<Continuable>),
     /// It has no continuation.

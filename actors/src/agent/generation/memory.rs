@@ -53,7 +53,7 @@ pub(super) struct MemoryInput<'a> {
     pub(super) at: Timestamp,
 }
 
-/// What a run reads of its conversation.
+/// Conversation of a run, as it was read.
 #[derive(Debug)]
 pub(super) struct Remembered {
     pub(super) working_memory: Option<String>,
