@@ -217,6 +217,9 @@ impl Reloading {
         for section in &changes.at_next_start {
             log::warn!("{section} has changed: restart the server to apply it");
         }
+        if let Some(warning) = changes.warning_of_removed() {
+            log::warn!("{warning}");
+        }
         self.reload_status.take();
         log::info!("reloaded the configuration: {changes}");
         self.newest = Arc::new(config);

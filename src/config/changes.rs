@@ -53,6 +53,23 @@ impl Changes {
         self.kinds.iter().all(|(changed, _)| *changed != kind)
     }
 
+    /// Warns of removed names that executions in progress may need: their definitions name agents and
+    /// tools, and are those that they started with.
+    pub(crate) fn warning_of_removed(&self) -> Option<String> {
+        let removed = self.kinds.iter().filter_map(|(kind, [.., removed])| {
+            let is_needed = matches!(*kind, "agents" | "tools") && !removed.is_empty();
+            is_needed.then(|| format!("{kind}: {}", listed(removed)))
+        });
+        let removed: Vec<_> = removed.collect();
+        (!removed.is_empty()).then(|| {
+            format!(
+                "removed {}. Executions and generations in progress that need them do not continue until they are \
+                 configured again (greenroom executions list --stuck)",
+                removed.join("; ")
+            )
+        })
+    }
+
     /// Returns true if this name of the kind is unchanged, or did not exist.
     pub(crate) fn leaves_one(&self, kind: &str, name: &str) -> bool {
         let changed = self.kinds.iter().filter(|(changed, _)| *changed == kind);
@@ -180,6 +197,27 @@ mod tests {
             let changes = Changes::between(&before, &before, &after);
             assert_eq!(changes.to_string(), expected, "{later}");
             assert_eq!(changes.at_next_start, at_next_start, "{later}");
+        }
+    }
+
+    #[test]
+    fn removed_agents_and_tools_are_warned_of() {
+        let base = "[agents.a]\nmodel = \"m\"\n[agents.b]\nmodel = \"m\"\n\
+                    [tools.t]\nkind = \"agent\"\nagent = \"a\"\ndescription = \"Asks\"\n\
+                    [workflows.w]\nsteps = [{ id = \"a\", map = 1 }]\n";
+        for (later, expected) in [
+            (base.to_owned(), None),
+            (base.replace("workflows.w", "workflows.v"), None),
+            (base.replace("agents.b", "agents.c"), Some("removed agents: b. ")),
+            (
+                base.replace("agents.b", "agents.c").replace("tools.t", "tools.u"),
+                Some("removed agents: b; tools: t. "),
+            ),
+        ] {
+            let (before, after) = (config(base), config(&later));
+            let warning = Changes::between(&before, &before, &after).warning_of_removed();
+            assert_eq!(warning.is_some(), expected.is_some(), "{warning:?}");
+            assert!(expected.is_none_or(|begin| warning.unwrap().starts_with(begin)), "{later}");
         }
     }
 
