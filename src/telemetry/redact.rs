@@ -1,4 +1,4 @@
-//! Redacts known secrets, and texts shaped like secrets, from log records.
+//! Redacts known secrets, and texts shaped like secrets, from log records and errors of programs.
 //!
 //! The only place that decides this: console, store and export get their records from here.
 
@@ -7,6 +7,7 @@ mod shapes;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -20,6 +21,15 @@ pub const REDACTED: &str = "[redacted]";
 const SECRET_BYTES_MIN: usize = 6;
 /// Bytes read beyond the end of a text, so that a shape that starts before it is seen whole.
 const SHAPE_BYTES: usize = 1024;
+
+static UNKNOWN: LazyLock<Redactor> = LazyLock::new(|| Redactor::new(&Secrets::default()));
+
+/// Redacts texts shaped like secrets from what a program prints of its own accord, which becomes an
+/// error that is stored and shown.
+pub fn redact_unknown(mut text: String) -> String {
+    UNKNOWN.redact(&mut text, usize::MAX);
+    text
+}
 
 /// Secrets that this process knows. Its `Debug` output contains none of them.
 #[derive(Clone, Default, PartialEq, Eq)]

@@ -24,6 +24,7 @@ pub use self::tool::CommandTool;
 
 use super::secrets::{Known, SecretLookup};
 use crate::adapters::process::{Group, OUTPUT_GRACE, Pipe, Tail};
+use crate::telemetry::redact::redact_unknown;
 
 /// Variables that a program gets of the server's environment.
 const VARIABLES: [&str; 3] = ["PATH", "HOME", "LANG"];
@@ -191,7 +192,7 @@ impl Printed {
 
 fn outcome(status: ExitStatus, printed: Printed, secrets: &Known) -> Result<Value, AttemptFailure> {
     let stderr = || {
-        let text = secrets.removed_from(printed.stderr.text());
+        let text = redact_unknown(secrets.removed_from(printed.stderr.text()));
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let surplus = text.chars().count().saturating_sub(STDERR_CHARS_MAX);
         let text: String = text.chars().skip(surplus).collect();

@@ -81,6 +81,10 @@ async fn every_kind_of_failure_has_a_text() {
         ),
         (script("exit 3"), "the program exited with code 3"),
         (script("echo 'not \n today' >&2; exit 1"), "the program exited with code 1: not today"),
+        (
+            script("echo 'no way to https://bob:hunter2@db password=hunter2' >&2; exit 1"),
+            "the program exited with code 1: no way to https://[redacted]@db password=[redacted]",
+        ),
         (script("kill -9 $$"), "the program was ended by signal 9"),
         (script("kill -15 $$"), "the program was ended by signal 15"),
         (script("echo yes"), "the program's output is not JSON: expected value at line 1 column 1"),
