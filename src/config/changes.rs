@@ -6,6 +6,7 @@ use std::fmt;
 use toml::{Table, Value};
 
 use super::Config;
+use super::workflows::children_of;
 
 /// Sections that are applied without a restart.
 const RELOADED: [&str; 5] = ["agents", "include", "models", "tools", "workflows"];
@@ -15,6 +16,9 @@ const RELOADED: [&str; 5] = ["agents", "include", "models", "tools", "workflows"
 pub(crate) struct Changes {
     /// Kinds with changes, each with its new, changed and removed names.
     kinds: Vec<(&'static str, [Vec<String>; 3])>,
+    /// Removed names, by kind, that executions in progress may need: they keep the definitions that
+    /// they started with, which name agents, tools and workflows.
+    needed: Vec<(&'static str, Vec<String>)>,
     /// Changed settings that are read only at the start.
     pub(crate) at_next_start: Vec<String>,
 }
@@ -45,7 +49,19 @@ impl Changes {
         let kinds = kinds.into_iter().filter(|(_, names)| names.iter().any(|it| !it.is_empty()));
         let mut at_next_start = settings_changed(started, new);
         at_next_start.extend(rules_changed(started, new));
-        Self { kinds: kinds.collect(), at_next_start }
+        let kinds: Vec<_> = kinds.collect();
+        let started_by_steps: BTreeSet<_> =
+            old.workflows.values().flat_map(|plan| children_of(plan)).collect();
+        let needed = kinds.iter().map(|(kind, [.., removed])| {
+            let is_needed = |name: &&String| match *kind {
+                "agents" | "tools" => true,
+                "workflows" => started_by_steps.contains(name.as_str()),
+                _ => false,
+            };
+            (*kind, removed.iter().filter(is_needed).cloned().collect::<Vec<_>>())
+        });
+        let needed = needed.filter(|(_, names)| !names.is_empty()).collect();
+        Self { kinds, needed, at_next_start }
     }
 
     /// Returns true if nothing of this kind has changed.
@@ -53,19 +69,15 @@ impl Changes {
         self.kinds.iter().all(|(changed, _)| *changed != kind)
     }
 
-    /// Warns of removed names that executions in progress may need: their definitions name agents and
-    /// tools, and are those that they started with.
+    /// Warns of removed names that executions and generations in progress may need.
     pub(crate) fn warning_of_removed(&self) -> Option<String> {
-        let removed = self.kinds.iter().filter_map(|(kind, [.., removed])| {
-            let is_needed = matches!(*kind, "agents" | "tools") && !removed.is_empty();
-            is_needed.then(|| format!("{kind}: {}", listed(removed)))
-        });
+        let removed = self.needed.iter().map(|(kind, names)| format!("{kind}: {}", listed(names)));
         let removed: Vec<_> = removed.collect();
         (!removed.is_empty()).then(|| {
+            let removed = removed.join("; ");
             format!(
-                "removed {}. Executions and generations in progress that need them do not continue until they are \
-                 configured again (greenroom executions list --stuck)",
-                removed.join("; ")
+                "removed {removed}. Executions and generations in progress that need them do not \
+                 continue until they are configured again (greenroom executions list --stuck)"
             )
         })
     }
@@ -204,15 +216,18 @@ mod tests {
     fn removed_agents_and_tools_are_warned_of() {
         let base = "[agents.a]\nmodel = \"m\"\n[agents.b]\nmodel = \"m\"\n\
                     [tools.t]\nkind = \"agent\"\nagent = \"a\"\ndescription = \"Asks\"\n\
-                    [workflows.w]\nsteps = [{ id = \"a\", map = 1 }]\n";
+                    [workflows.w]\nsteps = [{ id = \"a\", map = 1 }]\n\
+                    [workflows.o]\nsteps = [{ id = \"a\", type = \"andWorkflow\", workflow = \"w\" }]\n";
+        let renamed = base.replace("agents.b", "agents.c");
         for (later, expected) in [
             (base.to_owned(), None),
-            (base.replace("workflows.w", "workflows.v"), None),
-            (base.replace("agents.b", "agents.c"), Some("removed agents: b. ")),
+            (base.replace("workflows.o", "workflows.p"), None),
             (
-                base.replace("agents.b", "agents.c").replace("tools.t", "tools.u"),
-                Some("removed agents: b; tools: t. "),
+                base.replace("workflows.w", "workflows.v").replace("\"w\"", "\"v\""),
+                Some("removed workflows: w. "),
             ),
+            (renamed.clone(), Some("removed agents: b. ")),
+            (renamed.replace("tools.t", "tools.u"), Some("removed agents: b; tools: t. ")),
         ] {
             let (before, after) = (config(base), config(&later));
             let warning = Changes::between(&before, &before, &after).warning_of_removed();

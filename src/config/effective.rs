@@ -113,7 +113,7 @@ impl Config {
         });
         let definitions = definitions.collect();
         let named = redaction.variables.take().into_iter();
-        let is_set = |name: &str| environment(name).is_some_and(|value| !value.is_empty());
+        let is_set = |name: &str| environment(name).is_some_and(|value| !value.trim().is_empty());
         let variables = named.map(|name| (name.clone(), is_set(&name))).collect();
         Effective { sections, definitions, variables }
     }

@@ -304,17 +304,15 @@ fn protocol(entry: &Entry<'_>) -> Option<Protocol> {
     entry.one_of(&[("newest", Protocol::Newest), ("2025-11-25", Protocol::Handshake)])
 }
 
-/// Reads the pauses; a longer `delay` lengthens a `max_delay` that is not in the file.
+/// Reads the pauses. The longest one is at least `delay`; only where the file has both, that is its
+/// mistake.
 fn restart(section: Section<'_>) -> Restart {
-    let mut restart = Restart::read_keys(&section);
-    if restart.max_delay < restart.delay {
-        if section.has("max_delay") {
-            section.key_place("max_delay").refuse("must not be shorter than `delay`");
-        }
-        restart.max_delay = restart.delay;
+    let Restart { delay, max_delay } = Restart::read_keys(&section);
+    if max_delay < delay && section.has("delay") && section.has("max_delay") {
+        section.key_place("max_delay").refuse("must not be shorter than `delay`");
     }
     section.close();
-    restart
+    Restart { delay, max_delay: max_delay.max(delay) }
 }
 
 /// Warns of names of tools for which something is set, and that are not used: those that `tools`

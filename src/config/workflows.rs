@@ -26,7 +26,7 @@ pub(crate) use self::findings::{suggestion, warnings};
 pub(crate) use self::named::named;
 use self::places::Places;
 pub(crate) use self::places::deepest;
-pub(crate) use self::recursion::warn_of_recursion;
+pub(crate) use self::recursion::{children_of, warn_of_recursion};
 use super::entry::Entry;
 use super::names::Reference;
 use super::programs::programs_at;

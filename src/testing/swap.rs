@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use greenroom_actors::domain::definition::{Body, StepDefinition, StepKind, WorkflowDefinition};
+use greenroom_actors::domain::definition::{Body, StepDefinition, WorkflowDefinition};
 use greenroom_actors::domain::ids::compensated_path;
 
 use super::mock::Mock;
@@ -45,7 +45,6 @@ enum Put {
 }
 
 fn put(steps: &mut [StepDefinition], name: &str, function: &str) -> Put {
-    let body = || Body::Run { function: function.to_owned(), version: None };
     for step in steps {
         if step.id == compensated_path(name).unwrap_or(name) {
             let kind = if compensated_path(name).is_none() {
@@ -55,11 +54,7 @@ fn put(steps: &mut [StepDefinition], name: &str, function: &str) -> Put {
             } else {
                 return Put::Without;
             };
-            *kind = if let StepKind::Tap { .. } = kind {
-                StepKind::Tap { body: body() }
-            } else {
-                StepKind::Then { body: body() }
-            };
+            *kind = kind.with_body(Body::Run { function: function.to_owned(), version: None });
             return Put::Done;
         }
         for block in step.kind.blocks_mut() {

@@ -2,8 +2,9 @@
 //!
 //! A file uses another one if a path in it begins with the module of that: `crate::a::b::C` and
 //! `super::b::C` lead to `a/b.rs`, which is the longest part of the path that is a file. A module may
-//! use those above it, for they are read together, and files of one folder may use each other. Tests
-//! are left out.
+//! use those above it, for they are read together, and files of one folder may use each other. A name
+//! that a module above passes on counts as its own, so a circle through it is not seen. Tests are left
+//! out.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

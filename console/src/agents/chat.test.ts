@@ -22,6 +22,31 @@ test("a conversation that is left while it is read is not followed", async () =>
   }
 });
 
+test("a question that is asked while the conversation is read is not ended by it", async () => {
+  let read = (): void => undefined;
+  const isRead = new Promise<void>((resolve) => (read = resolve));
+  let answer = (): void => undefined;
+  const isAnswered = new Promise<void>((resolve) => (answer = resolve));
+  globalThis.fetch = async (url, options) => {
+    if (String(url).endsWith("/stream")) return new Response(null, { status: 204 });
+    if (String(url).endsWith("/chat")) {
+      await isAnswered;
+      if (options?.signal?.aborted) throw options.signal.reason;
+      return new Response('data: {"type":"start","messageId":"m1"}\n\ndata: [DONE]\n\n');
+    }
+    await isRead;
+    return Response.json({ success: true, data: { messages: [], entries: [] } });
+  };
+  const chat = new Chat("clerk", "c1", true, {});
+  const opened = chat.open();
+  const asked = chat.ask("Hello");
+  read();
+  await opened;
+  answer();
+  await asked;
+  assert.deepEqual(chat.messages.value.map(({ role }) => role), ["user", "assistant"]);
+});
+
 test("a question that is asked while an answer is looked for is the only one that is followed", async () => {
   let attached = (): void => undefined;
   const isAttaching = new Promise<void>((resolve) => (attached = resolve));

@@ -102,7 +102,7 @@ export class Chat {
 
   /** Attaches to the answer under way; false if there is none. A conversation that was left meanwhile is not followed. */
   private async attach(): Promise<boolean> {
-    if (this.isClosed) return true;
+    if (this.isClosed || this.running) return true;
     const user = this.user.userId;
     const url = `/agents/${encodeURIComponent(this.agentId)}/chat/${encodeURIComponent(this.conversationId)}/stream${user ? `?userId=${encodeURIComponent(user)}` : ""}`;
     return this.stream("GET", url, undefined, true);

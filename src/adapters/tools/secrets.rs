@@ -32,7 +32,7 @@ impl SecretLookup {
     /// Returns a secret, or the reason why there is none, which names only the variable.
     pub fn secret(&self, name: &str) -> Result<String, String> {
         match (self.0)(name) {
-            Ok(value) if value.is_empty() => {
+            Ok(value) if value.trim().is_empty() => {
                 Err(format!("the environment variable {name} is empty"))
             }
             Ok(value) => Ok(value),

@@ -14,6 +14,7 @@ use crate::config::inbox::LinkSecret;
 use crate::config::keys::{Takes, Value as _};
 use crate::config::names::{NameKind, Reference};
 use crate::config::problem::{ConfigProblem, Spot};
+use crate::config::secret::variable_problem;
 use crate::config::section::{Place, Section};
 
 /// Maximum number of faces for MCP.
@@ -128,9 +129,8 @@ impl McpFace {
             return SealKey::random().map_err(refusal);
         };
         let secret = environment(variable).unwrap_or_default();
-        let of_variable =
-            |problem| spot.error(format!("the environment variable {variable} {problem}"));
-        SealKey::new(secret.as_bytes()).map_err(of_variable)
+        let refused = |problem| spot.error(variable_problem(variable, problem));
+        SealKey::new(secret.as_bytes()).map_err(refused)
     }
 }
 

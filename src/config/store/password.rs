@@ -41,7 +41,7 @@ impl StoreConfig {
     /// [`DEFAULT_VARIABLE`].
     pub(crate) fn password(&self, environment: impl Fn(&str) -> Option<String>) -> Option<String> {
         // an empty one is none, as for other programs of PostgreSQL
-        let given = |name: &str| environment(name).filter(|password| !password.is_empty());
+        let given = |name: &str| environment(name).filter(|password| !password.trim().is_empty());
         match &self.password {
             Some(source) => given(&source.variable),
             None if self.url.password().is_some() => None,

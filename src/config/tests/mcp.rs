@@ -67,6 +67,20 @@ fn changes_of_tools_are_asked_about_unless_they_are_used_or_left_out() {
 }
 
 #[test]
+fn the_longest_pause_is_at_least_the_first_one() {
+    for (line, delay, max_delay) in [
+        ("", 1_000, 60_000),
+        ("restart = { max_delay = \"500ms\" }\n", 1_000, 1_000),
+        ("restart = { delay = \"2m\" }\n", 120_000, 120_000),
+    ] {
+        let config = Config::parse(&format!("{URL}{line}"), "c.toml").unwrap();
+        let restart = &config.mcp["s"].server.restart;
+        let shown = [restart.delay.as_millis(), restart.max_delay.as_millis()];
+        assert_eq!(shown, [delay, max_delay], "{line}");
+    }
+}
+
+#[test]
 fn questions_of_servers_are_asked_unless_they_are_refused() {
     let on_input = |line: &str| {
         let config = Config::parse(&format!("{URL}{line}"), "c.toml").unwrap();

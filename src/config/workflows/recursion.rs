@@ -14,14 +14,8 @@ pub(crate) fn warn_of_recursion(
     plans: &BTreeMap<String, Arc<Plan>>,
     spots: &BTreeMap<String, Spot>,
 ) -> Vec<ConfigProblem> {
-    let runs: BTreeMap<&str, BTreeSet<&str>> = plans
-        .iter()
-        .map(|(id, plan)| {
-            let mut children = BTreeSet::new();
-            collect(&plan.definition.steps, &mut children);
-            (id.as_str(), children)
-        })
-        .collect();
+    let runs: BTreeMap<&str, BTreeSet<&str>> =
+        plans.iter().map(|(id, plan)| (id.as_str(), children_of(plan))).collect();
     let is_recursive = |id: &str| {
         let mut reached = BTreeSet::new();
         let mut open = vec![id];
@@ -33,6 +27,13 @@ pub(crate) fn warn_of_recursion(
     };
     let recursive = spots.iter().filter(|(id, _)| is_recursive(id));
     recursive.map(|(_, spot)| spot.warning("calls itself as a sub-workflow")).collect()
+}
+
+/// Returns the ids of the workflows that the steps of a workflow start, and their compensations.
+pub(crate) fn children_of(plan: &Plan) -> BTreeSet<&str> {
+    let mut children = BTreeSet::new();
+    collect(&plan.definition.steps, &mut children);
+    children
 }
 
 fn collect<'a>(steps: &'a [StepDefinition], children: &mut BTreeSet<&'a str>) {

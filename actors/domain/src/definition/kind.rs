@@ -206,6 +206,25 @@ impl StepType {
         self.row().can_compensate
     }
 
+    /// Returns true if the compensation of a step can be of this kind.
+    pub fn is_compensation(self) -> bool {
+        match self {
+            Self::Then | Self::Workflow => true,
+            Self::Tap
+            | Self::When
+            | Self::All
+            | Self::Race
+            | Self::Agent
+            | Self::Sleep
+            | Self::SleepUntil
+            | Self::Map
+            | Self::ForEach
+            | Self::Branch
+            | Self::DoWhile
+            | Self::DoUntil => false,
+        }
+    }
+
     /// Returns true if a step of this kind may suspend.
     pub fn can_suspend(self) -> bool {
         self.row().can_suspend
@@ -252,6 +271,12 @@ impl StepKind {
         } else {
             None
         }
+    }
+
+    /// Returns the kind of a step that has this body in the place of its own contents: a tap stays
+    /// one.
+    pub fn with_body(&self, body: Body) -> Self {
+        if let Self::Tap { .. } = self { Self::Tap { body } } else { Self::Then { body } }
     }
 
     /// Returns the name of what the step calls, if it has one.

@@ -1,4 +1,4 @@
-//! Words in which the table of kinds of steps describes them: what kinds have in common.
+//! Types of the columns of the table of kinds of steps: what kinds have in common.
 
 use serde_json::Value;
 
@@ -49,6 +49,14 @@ impl Container {
         }
     }
 
+    /// Returns true if its block runs once for each item of a list.
+    pub fn has_items(self) -> bool {
+        match self {
+            Self::Items => true,
+            Self::Optional | Self::OneOf | Self::All | Self::Race | Self::Rounds => false,
+        }
+    }
+
     /// Returns true if the steps of a lane see the outputs of the lanes before it.
     pub fn sees_earlier_lanes(self) -> bool {
         match self {
@@ -57,7 +65,7 @@ impl Container {
         }
     }
 
-    /// Returns true if it does not fail by its other lanes once one has completed.
+    /// Returns true if the first lane to complete decides, whatever happens to the others.
     pub fn has_winner(self) -> bool {
         match self {
             Self::Race => true,
@@ -66,7 +74,7 @@ impl Container {
     }
 }
 
-/// Name of what a step calls beside its workflow.
+/// What a step calls, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Called<N> {
     /// A registered function.
@@ -78,6 +86,14 @@ pub enum Called<N> {
 }
 
 impl<N> Called<N> {
+    /// Returns true for a function of the program.
+    pub fn is_function(&self) -> bool {
+        match self {
+            Self::Function(_) => true,
+            Self::Tool(_) | Self::Agent(_) | Self::Workflow(_) => false,
+        }
+    }
+
     /// Returns the key of the name in a step.
     pub fn key(&self) -> &'static str {
         match self {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::assignment::AskRules;
-use crate::definition::{Block, Called, StepDefinition};
+use crate::definition::{Block, StepDefinition};
 use crate::fact::Replayed;
 use crate::ids::{PathHead, step_id_of};
 use crate::machine::Machine;
@@ -198,7 +198,7 @@ fn same_blocks(known: &StepDefinition, wanted: &StepDefinition) -> Result<(), St
 
 fn may_suspend(step: &Step) -> bool {
     // A function may suspend its step, except in a tap.
-    let may_suspend_itself =
-        matches!(step.work.called(), Some(Called::Function(_))) && !step.is_tap;
+    let calls_function = step.work.called().is_some_and(|called| called.is_function());
+    let may_suspend_itself = calls_function && !step.is_tap;
     step.suspend.is_some() || may_suspend_itself
 }

@@ -34,7 +34,7 @@ impl Link {
     }
 }
 
-/// Waits for a silence of this length that begins with a doubt. `ping` returns with an answer.
+/// Waits for a silence of this length that begins when a call is given up. `ping` returns with an answer.
 async fn silence<F: Future<Output = ()>>(
     given_up: &Notify,
     findings: &Findings,
@@ -62,11 +62,11 @@ mod tests {
     const LIMIT: Duration = Duration::from_secs(30);
 
     #[tokio::test(start_paused = true)]
-    async fn programs_that_say_nothing_after_a_doubt_are_noticed() {
+    async fn programs_that_say_nothing_after_a_call_was_given_up_are_noticed() {
         let (given_up, findings) = (Notify::new(), Findings::default());
         let begun = Instant::now();
         let watching = silence(&given_up, &findings, LIMIT, pending);
-        let doubting = async {
+        let giving_up = async {
             sleep(LIMIT * 10).await;
             given_up.notify_one();
             sleep(LIMIT - Duration::from_secs(1)).await;
@@ -77,7 +77,7 @@ mod tests {
         };
         tokio::select! {
             () = watching => {}
-            () = doubting => {}
+            () = giving_up => {}
         }
         let silent = begun.elapsed() - (LIMIT * 21 - Duration::from_secs(1));
         assert_eq!(silent, LIMIT, "a message in time counts as an answer");

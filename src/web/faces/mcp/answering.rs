@@ -212,7 +212,7 @@ impl Session {
     async fn decline(&self, run: &Run) -> Outcome {
         let target = self.target(run);
         match executions::describe(&self.call.runtime, &target).await {
-            Ok(state) => match RunState::of_state(&state) {
+            Ok(described) => match RunState::of_state(&described) {
                 RunState::Suspended(waiting) => {
                     let asked = self.asked(run, &waiting).await;
                     let tool = self.resume_tool(run, asked.as_ref());

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use serde_json::json;
 
 use super::Compiler;
-use crate::definition::{Body, RetryPolicy, StepDefinition, StepKind, WorkflowDefinition};
+use crate::definition::{Body, RetryPolicy, StepDefinition, WorkflowDefinition};
 use crate::plan::{AfterLastAttempt, Step, Work};
 use crate::schema::Schema;
 
@@ -43,14 +43,14 @@ impl Compiler {
         self.place.push("compensate".to_owned());
         self.check_retry(&rule.retry);
         let retry = Some(self.retry(&rule.retry));
-        let work = if let StepKind::Then { body: Body::Map(_) } = &rule.kind {
-            self.problem("map", "a compensation acts outside: run, http, command, tool, workflow");
-            None
-        } else if let StepKind::Then { .. } | StepKind::Workflow { .. } = &rule.kind {
-            self.work(&rule.kind, 0)
-        } else {
+        let work = if !rule.kind.step_type().is_compensation() {
             self.problem("", &format!("{} cannot compensate a step", rule.kind.name()));
             None
+        } else if let Some(Body::Map(_)) = rule.kind.body() {
+            self.problem("map", "a compensation acts outside: run, http, command, tool, workflow");
+            None
+        } else {
+            self.work(&rule.kind, 0)
         };
         self.place.pop();
         self.compensates = true;

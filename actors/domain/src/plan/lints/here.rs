@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use crate::definition::{Container, StepDefinition};
+use crate::definition::StepDefinition;
 
 use crate::expression::Path;
 
@@ -33,7 +33,7 @@ impl<'d> Here<'d> {
         let mut inside = self.clone();
         let Some(container) = step.kind.step_type().container() else { return inside };
         inside.has_index |= container.is_repeated();
-        inside.has_item |= container == Container::Items;
+        inside.has_item |= container.has_items();
         if container.sees_earlier_lanes() {
             // the first iteration gets the data before the loop, the others the output of the last
             inside.data = Rc::default();

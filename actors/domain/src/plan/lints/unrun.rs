@@ -1,6 +1,6 @@
 //! Reads of resume data and of steps that are not available, or may not be.
 
-use crate::definition::{Called, Container, StepDefinition};
+use crate::definition::{Container, StepDefinition};
 
 use super::conditions::truth;
 use super::here::Here;
@@ -44,7 +44,7 @@ pub(super) fn idle_schemas(step: &StepDefinition) -> Vec<Finding> {
 
 /// Returns true if the body of a step may suspend it.
 fn may_suspend_itself(step: &StepDefinition) -> bool {
-    let calls_function = matches!(step.kind.called(), Some(Called::Function(_)));
+    let calls_function = step.kind.called().is_some_and(|called| called.is_function());
     calls_function && step.kind.step_type().can_suspend()
 }
 

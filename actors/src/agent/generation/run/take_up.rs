@@ -17,11 +17,19 @@ use crate::requests::Unavailable;
 
 use super::{Halt, Run};
 
+/// An earlier attempt at a run.
+pub(super) enum Recorded {
+    /// It can be continued.
+    Continuable(Box<Continuable>),
+    /// It has completed, which what waits for it has not recorded.
+    Completed(Box<GenerationEntry>),
+}
+
 impl Run {
-    /// Reads what is recorded of this run; `None` if it has to start from the beginning.
-    pub(super) async fn recorded(&mut self) -> Result<Option<Stored>, GenerateError> {
+    /// Reads an earlier attempt at this run; `None` if it has to start from the beginning.
+    pub(super) async fn recorded(&mut self) -> Result<Option<Recorded>, GenerateError> {
         let error = match Stored::read(&*self.deps.generations, &self.id).await? {
-            Some(found @ Stored::Continuable(_)) => return Ok(Some(found)),
+            Some(Stored::Continuable(found)) => return Ok(Some(Recorded::Continuable(found))),
             Some(Stored::Damaged(_, error)) => return Err(self.damaged(&error)),
             // nothing of this run may be recorded over its end
             Some(Stored::Alone(entry)) if self.is_free() && entry.record.status.is_final() => {
@@ -33,7 +41,7 @@ impl Run {
             }
             // the process ended before what waits for it had recorded that
             Some(Stored::Alone(entry)) if entry.record.status == GenerationStatus::Completed => {
-                return Ok(Some(Stored::Alone(entry)));
+                return Ok(Some(Recorded::Completed(entry)));
             }
             // deleted meanwhile: there is nothing that it could begin with
             Some(Stored::Alone(_)) | None if self.is_free() => GenerateError::Cancelled,
@@ -58,13 +66,12 @@ impl Run {
     /// for people or has completed is left as it is.
     pub(super) async fn take_up(
         &mut self,
-        recorded: Stored,
+        recorded: Recorded,
         has_schema: bool,
     ) -> Result<Halt, GenerateError> {
         let found = match recorded {
-            Stored::Continuable(found) => *found,
-            Stored::Alone(entry) => return Ok(self.completed(*entry, has_schema)),
-            Stored::Damaged(_, error) => return Err(self.damaged(&error)),
+            Recorded::Continuable(found) => *found,
+            Recorded::Completed(entry) => return Ok(self.completed(*entry, has_schema)),
         };
         let Continuable { entry: GenerationEntry { record, steps }, continuation, revision } =
             found;
