@@ -26,7 +26,7 @@ use crate::web::call::{Answer, Call};
 use crate::web::peer::{cancel_on_disconnect, stop_waiting_on_disconnect};
 use crate::web::query::query_pairs;
 use crate::web::sse::Begin;
-use crate::web::workflows::{idempotency_key, respond_outcome, run};
+use crate::web::workflows::{idempotency_key, respond_outcome, respond_replay, run};
 use crate::web::{ids, respond, sse, trace};
 
 impl Call {
@@ -188,7 +188,7 @@ pub(crate) async fn replay(call: Call, body: Body) -> Answer {
     drop(body);
     let replaying = executions::replay(runtime, &target, replay);
     match stop_waiting_on_disconnect(request, replaying).await {
-        Ok(outcome) => Ok(respond_outcome(outcome)),
+        Ok((outcome, from)) => Ok(respond_replay(outcome, from.as_ref())),
         // With a status 5xx the header would say that a replay is recorded.
         Err(refusal) if refusal.status() < 500 && refusal.execution_id().is_none() => {
             Ok(respond::about(&target.execution_id, Err(refusal)))

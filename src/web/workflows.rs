@@ -11,7 +11,7 @@ use actix_web::http::header::HeaderMap;
 use actix_web::{FromRequest, HttpRequest, HttpResponse, web};
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::plan::Plan;
-use greenroom_actors::requests::{ExecutionOutcome, StartExecution, Target};
+use greenroom_actors::requests::{ExecutionOutcome, Lineage, StartExecution, Target};
 use greenroom_actors::visibility::Visibility;
 
 use crate::api::ids::encode;
@@ -114,8 +114,14 @@ async fn begin(call: &Call, start: StartExecution, wait: Duration) -> Answer {
 
 /// Answers with the outcome of an execution that completed, failed or suspended.
 pub(crate) fn respond_outcome(outcome: ExecutionOutcome) -> HttpResponse {
+    respond_replay(outcome, None)
+}
+
+/// Answers like [`respond_outcome`], with the origin of a replay.
+pub(crate) fn respond_replay(outcome: ExecutionOutcome, from: Option<&Lineage>) -> HttpResponse {
     let (id, trace_id) = (outcome.execution_id.clone(), Arc::clone(&outcome.trace_id));
-    let answer = succeeded(outcome).map(|outcome| respond::json(ExecutionView::of(&outcome)));
+    let shown = |outcome| respond::json(ExecutionView::of_replay(&outcome, from));
+    let answer = succeeded(outcome).map(shown);
     respond::traced(&trace_id, respond::about(&id, answer))
 }
 

@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
+use greenroom_actors::domain::definition::{
+    Compensation, Projection, StepDefinition, WorkflowDefinition,
+};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::principal::Principal;
 use greenroom_actors::ports::store::{ExecutionFilter, IDS_SEARCHED_MAX, Status};
@@ -13,7 +16,7 @@ use greenroom_actors::runtime::{
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
 
-use crate::workflows::{Calls, ask, child, run, sleep, with_functions, workflow};
+use crate::workflows::{Calls, ask, child, map, run, sleep, with_functions, workflow};
 
 /// Launches a world with these workflows: `waits` for a person, `sleeps` for an hour, `fails`, and
 /// `family`, whose child and grandchild wait for a person.
@@ -178,6 +181,37 @@ async fn what_was_replayed_before_is_left_out_unless_it_is_wanted() {
     assert_eq!((&again["done"], &again["skipped"]), (&json!(0), &json!(1)), "{again}");
     one.again = true;
     assert_eq!(done(&world, one, "b3").await["done"], 1);
+}
+
+#[actix::test]
+async fn a_replay_begins_before_what_was_undone_and_counts_what_no_replay_fits() {
+    tokio::time::pause();
+    let undo = run("undo", "slow").kind;
+    let hold = StepDefinition {
+        compensate: Some(Box::new(Compensation::new(undo))),
+        ..map("hold", json!(1))
+    };
+    let result = Some(Projection(json!("data.missing.thing")));
+    let definitions = [
+        workflow("order", vec![map("sort", json!(0)), hold, run("close", "flaky")]),
+        WorkflowDefinition { result, ..workflow("unshown", vec![map("a", json!(1))]) },
+    ];
+    let registry = with_functions(registry_of(definitions), &Calls::default());
+    let world = World::launch(registry, RuntimeLimits::default()).await;
+    begin(&world, "order", ["o".to_owned()]).await;
+    begin(&world, "unshown", ["u".to_owned()]).await;
+    pass(Duration::from_secs(1)).await;
+
+    let operation = of(BulkAction::Replay, ExecutionFilter::default());
+    let preview = world.runtime.preview_bulk(&operation).await.unwrap();
+    assert_eq!((preview.matched, preview.skipped, preview.replayed), (1, 1, 0));
+    let result = done(&world, operation, "b").await;
+    let refused = "no step failed; possible steps: a";
+    assert_eq!((&result["done"], &result["failed"]), (&json!(1), &json!(1)), "{result}");
+    assert_eq!(result["failures"], json!([{ "executionId": "u", "message": refused }]));
+    let replays = ExecutionFilter { replay_of: Some("o".to_owned()), ..Default::default() };
+    let (replays, _) = world.runtime.list(&replays, None, 9).await.unwrap();
+    assert_eq!(&*replays[0].replayed_from.as_ref().unwrap().step_id, "hold");
 }
 
 #[actix::test]

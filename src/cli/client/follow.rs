@@ -1,5 +1,6 @@
 //! Following an execution until it ends or waits, over lost connections.
 
+use greenroom_actors::runtime::BULK_WORKFLOW;
 use serde_json::Value;
 
 use super::api::{Api, Call};
@@ -178,15 +179,15 @@ pub(super) async fn report(
             Ok(Exit::Ok)
         }
         "suspended" => Err(waiting(session, at, state).await),
-        "error" => Err(failed(at, &state["error"])),
+        "error" => Err(failed(at, state)),
         "cancelled" => Err(Failure::new(Exit::Failed, format!("{workflow} {id} was cancelled"))
             .advise(format!("why: greenroom executions why {}", quoted(id)))),
         status => Err(Failure::new(Exit::Failed, format!("{workflow} {id} is {}", plain(status)))),
     }
 }
 
-fn failed(at: &Located, error: &Value) -> Failure {
-    let id = quoted(&at.id);
+fn failed(at: &Located, state: &Value) -> Failure {
+    let (id, error) = (quoted(&at.id), &state["error"]);
     let place = match (text(error, "path"), text(error, "stepId")) {
         ("", "") => String::new(),
         ("", step) => format!(" at {step}"),
@@ -195,11 +196,16 @@ fn failed(at: &Located, error: &Value) -> Failure {
     let message = format!("{} {} failed{place}: {}", at.workflow, at.id, text(error, "message"));
     let failure =
         Failure::new(Exit::Failed, message).advise(format!("more: greenroom executions why {id}"));
-    // without a step, the result could not be made: a replay has to name where it begins
-    if place.is_empty() {
+    // without a step, the result could not be made: a replay has to name where it begins; and that of
+    // a bulk operation is refused
+    if place.is_empty() || at.workflow == BULK_WORKFLOW {
         return failure;
     }
-    failure.advise(format!("again from there: greenroom executions replay {id}"))
+    let again = match state["compensation"].is_null() {
+        true => "again from there",
+        false => "again from the first step that was undone",
+    };
+    failure.advise(format!("{again}: greenroom executions replay {id}"))
 }
 
 #[cfg(test)]
@@ -209,15 +215,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_replay_is_advised_if_a_step_failed() {
-        let at = Located { workflow: "w".to_owned(), id: "e".to_owned() };
-        for (error, is_advised) in [
-            (json!({ "message": "no", "stepId": "b" }), true),
-            (json!({ "message": "no", "path": "a/b", "stepId": "b" }), true),
-            (json!({ "message": "result: no" }), false),
+    fn a_replay_is_advised_if_it_can_begin() {
+        let failed_at = |place: Value| json!({ "error": place });
+        let undone = json!({ "error": { "stepId": "b" }, "compensation": { "completed": 1 } });
+        for (workflow, state, advised) in [
+            ("w", failed_at(json!({ "stepId": "b" })), Some("again from there: ")),
+            ("w", failed_at(json!({ "path": "a/b", "stepId": "b" })), Some("again from there: ")),
+            ("w", undone, Some("again from the first step that was undone: ")),
+            ("w", failed_at(json!({ "message": "result: no" })), None),
+            (BULK_WORKFLOW, failed_at(json!({ "stepId": "page" })), None),
         ] {
-            let failure = failed(&at, &error).to_string();
-            assert_eq!(failure.contains("executions replay e"), is_advised, "{failure}");
+            let at = Located { workflow: workflow.to_owned(), id: "e".to_owned() };
+            let failure = failed(&at, &state).to_string();
+            let advice = advised.map(|advised| format!("{advised}greenroom executions replay e"));
+            let is_advised = advice.as_ref().map(|advice| failure.contains(advice));
+            assert_ne!(is_advised, Some(false), "{failure}");
+            assert_eq!(failure.contains("executions replay"), advised.is_some(), "{failure}");
         }
     }
 

@@ -178,3 +178,29 @@ fn colours_are_for_terminals_or_forced() {
     assert!(!run(&[]));
     assert!(run(&[("CLICOLOR_FORCE", "1")]));
 }
+
+/// A workflow that fails after a step whose compensation then runs.
+const ORDERED: &str = r#"
+[workflows.ordered]
+steps = [
+    { id = "sort", map = 1 },
+    { id = "hold", map = 2, compensate = { workflow = "freed", input = 2 } },
+    { id = "close", map = "data.missing.thing" },
+]
+
+[workflows.freed]
+steps = [{ id = "free", map = "data" }]
+"#;
+
+#[test]
+fn the_advised_replay_begins_before_what_was_undone() {
+    let seat = Seat::with(ORDERED);
+    let failed = seat.run(&["workflows", "run", "ordered", "--execution-id", "o"]);
+    let advice = "again from the first step that was undone: greenroom executions replay o\n";
+    assert!(failed.stderr.contains(advice), "{failed:?}");
+    let again = seat.run(&["executions", "replay", "o", "--execution-id", "p"]);
+    assert_eq!(again.code, 1, "{again:?}");
+    assert!(again.stderr.starts_with("p begins at hold\n"), "{again:?}");
+    let many = seat.run(&["executions", "bulk", "replay", "--id", "p", "--yes"]);
+    assert_eq!(many.code, 0, "{many:?}");
+}

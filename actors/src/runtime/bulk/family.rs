@@ -123,6 +123,24 @@ impl Runtime {
         })
     }
 
+    /// Leaves out executions that no replay without the name of a step can begin from. The replay
+    /// itself refuses them as well, with a reason.
+    pub(super) async fn without_refused(
+        &self,
+        operation: &BulkOperation,
+        Sorted { fitting, skipped, replayed }: Sorted,
+    ) -> Sorted {
+        let count = fitting.len();
+        let look = |execution: Projection| async move {
+            let target = operation.target_of(&execution);
+            let fits = self.may_replay(&target, operation.definition()).await;
+            fits.then_some(execution)
+        };
+        let looked = stream::iter(fitting).map(look).buffered(AT_ONCE);
+        let fitting: Vec<_> = looked.filter_map(std::future::ready).collect().await;
+        Sorted { skipped: skipped + (count - fitting.len()) as u64, fitting, replayed }
+    }
+
     async fn without_replayed(
         &self,
         operation: &BulkOperation,

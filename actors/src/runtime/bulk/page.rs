@@ -107,8 +107,16 @@ enum Acted {
 }
 
 impl BulkOperation {
-    fn definition(&self) -> ReplayDefinition {
+    pub(super) fn definition(&self) -> ReplayDefinition {
         if self.current_definition { ReplayDefinition::Current } else { ReplayDefinition::Original }
+    }
+
+    pub(super) fn target_of(&self, execution: &Projection) -> Target {
+        Target {
+            workflow_id: execution.header.workflow_id.to_string(),
+            execution_id: execution.header.id.clone(),
+            visibility: self.visibility(),
+        }
     }
 }
 
@@ -259,11 +267,7 @@ impl Runtime {
         execution: &Projection,
     ) -> Result<Acted, Unavailable> {
         let header = &execution.header;
-        let target = Target {
-            workflow_id: header.workflow_id.to_string(),
-            execution_id: header.id.clone(),
-            visibility: operation.visibility(),
-        };
+        let target = operation.target_of(execution);
         let by = operation.by.clone();
         let reason = || operation.reason.clone().unwrap_or_else(|| format!("Bulk operation {id}"));
         match operation.action {

@@ -10,9 +10,10 @@ use crate::cli::client::complete;
 use crate::cli::client::exit::{Exit, Failure, quoted};
 use crate::cli::client::follow::{Located, begun, conclude, follow_from, report};
 use crate::cli::client::problems::all_of;
+use crate::cli::client::screen::note;
 use crate::cli::client::session::{Session, attended, duration_of, put_json, put_text};
 use crate::cli::client::show::Show;
-use crate::cli::client::text::{items, text};
+use crate::cli::client::text::{items, plain, text};
 
 /// Options of `resume`.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
@@ -47,7 +48,7 @@ pub(in crate::cli) struct Resume {
 pub(in crate::cli) struct Replay {
     #[command(flatten)]
     which: Which,
-    /// Step to begin with. Default: the one that failed.
+    /// Step to begin with. Default: the one that failed, or the first one that was compensated.
     #[arg(long, value_name = "STEP", add = complete::steps())]
     step: Option<String>,
     /// Run the workflow as it is configured now, not as the execution began with it.
@@ -167,7 +168,16 @@ pub(super) async fn replay(session: &Session, options: &Replay) -> Result<Exit, 
     let reply = attended(session.api.any_reply(call), options.timeout, left).await?;
     let new = begun(session, &at.workflow, &reply)?;
     let state: Value = new.state(&session.api).await?;
+    begins(&new, &state["replayedFrom"]);
     report(session, &new, &state, true).await
+}
+
+/// Says from which step a replay began.
+fn begins(new: &Located, from: &Value) {
+    let step = text(from, "stepId");
+    if !step.is_empty() {
+        note(&format!("{} begins at {}", new.id, plain(step)));
+    }
 }
 
 #[cfg(test)]
