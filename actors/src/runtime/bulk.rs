@@ -199,10 +199,8 @@ impl Runtime {
             let limit = PREVIEW_PAGE.min(most - read);
             let page = self.page_of_bulk(operation, &mut progress, limit).await?;
             read += if operation.is_search() { limit } else { page.len().max(1) };
-            let mut sorted = self.sort(operation, page).await?;
-            if operation.action == BulkAction::Replay {
-                sorted = self.without_refused(operation, sorted).await;
-            }
+            let sorted = self.sort(operation, page).await?;
+            let sorted = self.without_refusing(operation, sorted).await;
             let Sorted { fitting, skipped, replayed } = sorted;
             preview.skipped += skipped;
             preview.replayed += replayed;

@@ -168,8 +168,11 @@ async fn conclude(session: &Session, at: &Located, is_watched: bool) -> Result<E
     if count("done") == 0 && count("failed") == 0 && exit == Exit::Ok {
         let why = format!("none of the {} executions changed", count("matched"));
         return Err(Failure::new(Exit::Failed, why).advise(
-            "all were skipped: they are in another state, or wait for data, which `inbox answer` gives",
+            "all were skipped: they are in another state, compensate already, or wait for data, which `inbox answer` gives",
         ));
+    }
+    if count("compensating") > 0 {
+        session.note(&cancelled(count("done"), count("compensating")));
     }
     match count("failed") {
         0 => Ok(exit),
@@ -183,6 +186,14 @@ async fn conclude(session: &Session, at: &Located, is_watched: bool) -> Result<E
             Err(failure)
         }
     }
+}
+
+/// Says that cancelled executions have not ended.
+fn cancelled(done: u64, compensating: u64) -> String {
+    format!(
+        "{done} cancelled, of these {compensating} compensate first; those whose compensation fails \
+         wait for a person: greenroom inbox list"
+    )
 }
 
 fn none_matched() -> Failure {
