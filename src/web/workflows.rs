@@ -93,14 +93,26 @@ async fn begin(call: &Call, start: StartExecution, wait: Duration) -> Answer {
     let workflow_id = start.workflow_id.clone();
     let beginning = workflows::begin(runtime, start);
     let execution_id = stop_waiting_on_disconnect(request, beginning).await?;
-    let place = format!("/workflows/{}/executions/{execution_id}/state", encode(&workflow_id));
     // The caller started it: now, or earlier with this key, whose scope has the user.
     let target = Target { workflow_id, execution_id, visibility: Visibility::Everything };
-    let outcome = runtime.first_outcome(&target);
+    respond_begun(call, &target, None, wait).await
+}
+
+/// Answers about an execution that has begun, with its outcome only if that is there in time; about
+/// a replay with its origin.
+pub(crate) async fn respond_begun(
+    Call { request, runtime, .. }: &Call,
+    target: &Target,
+    from: Option<&Lineage>,
+    wait: Duration,
+) -> Answer {
+    let Target { workflow_id, execution_id, .. } = target;
+    let place = format!("/workflows/{}/executions/{execution_id}/state", encode(workflow_id));
+    let outcome = runtime.first_outcome(target);
     if let Some(Ok(outcome)) = prefer::outcome_within(request, wait, outcome).await? {
-        return Ok(respond_outcome(outcome));
+        return Ok(respond_replay(outcome, from));
     }
-    let describing = executions::describe(runtime, &target);
+    let describing = executions::describe(runtime, target);
     let answer = match stop_waiting_on_disconnect(request, describing).await {
         Ok(state) => {
             let response = respond::accepted(&place, Some(&ExecutionView::now(&state)));
@@ -109,7 +121,7 @@ async fn begin(call: &Call, start: StartExecution, wait: Duration) -> Answer {
         // It is recorded: a client that is refused would start another one.
         Err(_) => respond::accepted(&place, None),
     };
-    Ok(respond::about(&target.execution_id, Ok(answer)))
+    Ok(respond::about(execution_id, Ok(answer)))
 }
 
 /// Answers with the outcome of an execution that completed, failed or suspended.

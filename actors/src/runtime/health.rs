@@ -34,7 +34,8 @@ impl Runtime {
             answer => answer?,
         };
         let mut report = report;
-        if let Some(ending) = report.ending.as_mut().filter(|_| target.workflow_id == BULK_WORKFLOW) {
+        if let Some(ending) = report.ending.as_mut().filter(|_| target.workflow_id == BULK_WORKFLOW)
+        {
             // no replay of an operation is accepted
             ending.replayable.clear();
         }

@@ -1,14 +1,16 @@
 //! Following an execution until it ends or waits, over lost connections.
 
+use std::time::Duration;
+
 use greenroom_actors::runtime::BULK_WORKFLOW;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::api::{Api, Call};
 use super::attempts::Attempts;
 use super::exit::{Exit, Failure, quoted};
 use super::refusal::Reply;
 use super::screen::{Form, note};
-use super::session::Session;
+use super::session::{Session, attended, duration_of};
 use super::show::Show;
 use super::text::{duration, plain, pretty, text};
 use super::wait::waiting;
@@ -150,6 +152,45 @@ async fn read(
     Ok(false)
 }
 
+/// What becomes of an execution that a command has started.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+pub(in crate::cli) struct Following {
+    /// Show its events while it runs.
+    #[arg(short, long)]
+    pub(super) watch: bool,
+    /// Print the id of the execution and leave it running.
+    #[arg(long, conflicts_with_all = ["watch", "timeout"])]
+    pub(super) detach: bool,
+    /// Leave it running after this time, as 30s or 5m, with exit code 124.
+    #[arg(long, value_name = "DURATION", value_parser = duration_of)]
+    pub(super) timeout: Option<Duration>,
+}
+
+/// Follows an execution that has begun until it ends or waits, or leaves it running.
+pub(super) async fn follow_new(
+    session: &Session,
+    at: &Located,
+    options: &Following,
+) -> Result<Exit, Failure> {
+    let screen = &session.screen;
+    if options.detach {
+        let started = json!({ "executionId": at.id, "workflowId": at.workflow });
+        screen.value(&started, |_| vec![plain(&at.id)])?;
+        session.note(&format!("it runs: greenroom executions watch {}", quoted(&at.id)));
+        return Ok(Exit::Ok);
+    }
+    let mut show = if options.watch { Show::on(*screen) } else { Show::Nothing };
+    let following = follow(&session.api, at, 0, &mut show);
+    let followed = attended(following, options.timeout, |exit| at.left(exit)).await;
+    show.end();
+    followed?;
+    if options.watch {
+        return conclude(session, at).await;
+    }
+    let state = at.state(&session.api).await?;
+    report(session, at, &state, screen.form != Form::Table).await
+}
+
 /// Shows how an execution ended, or what it waits for.
 pub(super) async fn conclude(session: &Session, at: &Located) -> Result<Exit, Failure> {
     let state = at.state(&session.api).await?;
@@ -210,8 +251,6 @@ fn failed(at: &Located, state: &Value) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -193,6 +193,23 @@ steps = [{ id = "free", map = "data" }]
 "#;
 
 #[test]
+fn a_replay_names_its_execution_at_once_and_can_be_left() {
+    let seat = Seat::new();
+    seat.run(&["workflows", "run", "nap", "--detach", "--execution-id", "n"]);
+    let replay = |id, more: &[&str]| {
+        let named = ["executions", "replay", "n", "--step", "nap", "--execution-id", id];
+        seat.run(&[&named, more].concat())
+    };
+    let left = replay("m", &["--detach"]);
+    let says = "m begins at nap\nit runs: greenroom executions watch m\n";
+    assert_eq!((left.code, &*left.stdout, &*left.stderr), (0, "m\n", says));
+    let late = replay("o", &["--timeout", "1s"]);
+    assert_eq!(late.code, 124, "{late:?}");
+    assert!(late.stderr.starts_with("o begins at nap\n"), "{late:?}");
+    assert!(late.stderr.contains("execution o continues at the server"), "{late:?}");
+}
+
+#[test]
 fn the_advised_replay_begins_before_what_was_undone() {
     let seat = Seat::with(ORDERED);
     let failed = seat.run(&["workflows", "run", "ordered", "--execution-id", "o"]);

@@ -8,7 +8,9 @@ use super::Which;
 use crate::cli::client::api::Call;
 use crate::cli::client::complete;
 use crate::cli::client::exit::{Exit, Failure, quoted};
-use crate::cli::client::follow::{Located, begun, conclude, follow_from, report};
+use crate::cli::client::follow::{
+    Following, Located, begun, conclude, follow_from, follow_new, report,
+};
 use crate::cli::client::problems::all_of;
 use crate::cli::client::screen::note;
 use crate::cli::client::session::{Session, attended, duration_of, put_json, put_text};
@@ -60,9 +62,8 @@ pub(in crate::cli) struct Replay {
     /// Input in place of the recorded one: JSON, @FILE, or - for stdin.
     #[arg(short, long, value_name = "JSON", add = complete::json_files())]
     input: Option<String>,
-    /// Leave it running after this time, as 30s or 5m, with exit code 124.
-    #[arg(long, value_name = "DURATION", value_parser = duration_of)]
-    timeout: Option<Duration>,
+    #[command(flatten)]
+    following: Following,
     /// Id of the new execution.
     #[arg(long, value_name = "ID")]
     execution_id: Option<String>,
@@ -156,28 +157,28 @@ pub(super) async fn replay(session: &Session, options: &Replay) -> Result<Exit, 
     put_text(&mut body["options"], "userId", options.user.as_ref());
     let at = options.which.locate(&session.api).await?;
     let path = at.path("replay");
-    let key = options.idempotency_key.as_deref();
-    let headers: Vec<_> = key.map(|key| ("idempotency-key", key)).into_iter().collect();
-    // answered when the new execution ends or waits
+    let mut headers = vec![("prefer", "respond-async")];
+    headers.extend(options.idempotency_key.as_deref().map(|key| ("idempotency-key", key)));
+    // servers of earlier versions answer when the new execution ends or waits
     let call = Call::post(&path, &body).headers(&headers).long();
-    let left = |exit| {
+    let unanswered = |exit| {
         let id = quoted(&at.id);
-        Failure::new(exit, "the new execution continues at the server, if it has begun")
+        Failure::new(exit, "the server has not answered; the new execution may have begun")
             .advise(format!("look: greenroom executions list --replay-of {id}"))
     };
-    let reply = attended(session.api.any_reply(call), options.timeout, left).await?;
+    let replaying = session.api.any_reply(call);
+    let reply = attended(replaying, options.following.timeout, unanswered).await?;
     let new = begun(session, &at.workflow, &reply)?;
-    let state: Value = new.state(&session.api).await?;
-    begins(&new, &state["replayedFrom"]);
-    report(session, &new, &state, true).await
+    note(&begins(&new.id, text(&reply.body["data"]["replayedFrom"], "stepId")));
+    follow_new(session, &new, &options.following).await
 }
 
 /// Says from which step a replay began.
-fn begins(new: &Located, from: &Value) {
-    let step = text(from, "stepId");
-    if !step.is_empty() {
-        note(&format!("{} begins at {}", new.id, plain(step)));
-    }
+fn begins(id: &str, step: &str) -> String {
+    plain(&match step {
+        "" => format!("{id} has begun"),
+        step => format!("{id} begins at {step}"),
+    })
 }
 
 #[cfg(test)]
