@@ -51,6 +51,9 @@ pub struct StateView<'a> {
     /// User who requested the replay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replayed_by: Option<PrincipalView<'a>>,
+    /// Reason of the cancellation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<PrincipalView<'a>>,
     /// Compensation of its completed steps, once it has failed or was cancelled.
@@ -99,6 +102,7 @@ impl<'a> StateView<'a> {
             parent_execution_id: header.parent.as_ref().map(|parent| parent.execution.as_str()),
             replayed_from: lineage.map(LineageView::of),
             replayed_by: lineage.and_then(|it| it.by.as_deref()).map(PrincipalView::of),
+            reason: state.cancel_reason.as_deref(),
             cancelled_by: state.cancelled_by.as_deref().map(PrincipalView::of),
             compensation: state.compensation.as_ref().map(CompensationView::of),
             reversal_of: state.reversal_of.as_ref().map(|id| id.as_str()),
