@@ -14,9 +14,9 @@ pub enum ReplayError {
     NotFound,
     #[error("step {0} not found")]
     UnknownStep(String),
-    #[error("step {step} cannot be replayed from")]
+    #[error("step {step} cannot be replayed from{}", possible_steps(.from))]
     NotReplayable { step: String, from: Vec<Arc<str>> },
-    #[error("no step failed")]
+    #[error("no step failed{}", possible_steps(.from))]
     NoStepFailed { from: Vec<Arc<str>> },
     #[error("the record does not match the current definition: {0}")]
     DefinitionDiffers(String),
@@ -46,6 +46,14 @@ impl From<ReplayRefusal> for ReplayError {
             ReplayRefusal::DefinitionDiffers(detail) => Self::DefinitionDiffers(detail),
             ReplayRefusal::DoesNotSuspend(step) => Self::DoesNotSuspend(step),
         }
+    }
+}
+
+/// Formats the steps that an execution can be replayed from, as the end of a refusal.
+pub fn possible_steps(from: &[Arc<str>]) -> String {
+    match from {
+        [] => String::new(),
+        from => format!("; possible steps: {}", from.join(", ")),
     }
 }
 

@@ -64,7 +64,7 @@ use crate::shared::Shared;
 pub use crate::cluster::activity::Activity;
 pub use crate::cluster::figures::ClusterStats;
 pub use crate::observe::ask_news::{AskNews, AskNewsKind};
-pub use crate::replay::ReplayError;
+pub use crate::replay::{ReplayError, possible_steps};
 pub use crate::requests::Subscription;
 pub use agents::{BegunGeneration, FailedGeneration, StreamedGeneration};
 pub use bulk::{

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use greenroom_actors::domain::failure::shortened;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::store::{GenerationStatus, Status};
+use greenroom_actors::runtime::possible_steps;
 
 use crate::api::wire::problem::RefusalDetails;
 use crate::nearest::nearest;
@@ -129,9 +130,9 @@ pub enum ApiError {
     /// `why`: it no longer waits, or waits at another step than `options.stepId`.
     #[error("Suspension {id} {why}")]
     SuspensionPassed { id: String, why: String },
-    #[error("Cannot replay from step {step}{}", replayable(.from))]
+    #[error("Cannot replay from step {step}{}", possible_steps(.from))]
     StepNotReplayable { step: String, from: Vec<Arc<str>> },
-    #[error("No step failed; name one in stepId{}", replayable(.0))]
+    #[error("No step failed; name one in stepId{}", possible_steps(.0))]
     NoStepFailed(Vec<Arc<str>>),
     #[error("The record does not match the current definition: {0}")]
     DefinitionDiffers(String),
@@ -425,14 +426,6 @@ impl ApiError {
         }
         (self.status() == 401).then_some("Bearer")
     }
-}
-
-/// Formats the steps that an execution can be replayed from.
-fn replayable(steps: &[Arc<str>]) -> String {
-    if steps.is_empty() {
-        return String::new();
-    }
-    format!("; possible steps: {}", steps.join(", "))
 }
 
 fn generation_status(status: GenerationStatus) -> &'static str {

@@ -26,8 +26,8 @@ use crate::web::call::{Answer, Call};
 use crate::web::peer::{cancel_on_disconnect, stop_waiting_on_disconnect};
 use crate::web::query::query_pairs;
 use crate::web::sse::Begin;
-use crate::web::workflows::{idempotency_key, respond_outcome, run};
-use crate::web::{ids, respond, sse, trace};
+use crate::web::workflows::{idempotency_key, respond_begun, respond_outcome, respond_replay, run};
+use crate::web::{ids, prefer, respond, sse, trace};
 
 impl Call {
     fn target(&self) -> Result<Target, ApiError> {
@@ -186,14 +186,27 @@ pub(crate) async fn replay(call: Call, body: Body) -> Answer {
     let origin = (caller, trace::origin_of(request.headers()));
     let replay = executions::read_replay(&target, body.as_deref(), key.as_deref(), origin);
     drop(body);
-    let replaying = executions::replay(runtime, &target, replay);
-    match stop_waiting_on_disconnect(request, replaying).await {
-        Ok(outcome) => Ok(respond_outcome(outcome)),
+    let answer = match prefer::wait_of(request) {
+        Some(wait) => {
+            let beginning = executions::begin_replay(runtime, &target, replay);
+            let begun = stop_waiting_on_disconnect(request, beginning).await;
+            match begun {
+                Ok((new, from)) => respond_begun(&call, &new, from.as_ref(), wait).await,
+                Err(refusal) => Err(refusal),
+            }
+        }
+        None => {
+            let replaying = executions::replay(runtime, &target, replay);
+            let replayed = stop_waiting_on_disconnect(request, replaying).await;
+            replayed.map(|(outcome, from)| respond_replay(outcome, from.as_ref()))
+        }
+    };
+    match answer {
         // With a status 5xx the header would say that a replay is recorded.
         Err(refusal) if refusal.status() < 500 && refusal.execution_id().is_none() => {
             Ok(respond::about(&target.execution_id, Err(refusal)))
         }
-        Err(refusal) => Err(refusal),
+        answer => answer,
     }
 }
 

@@ -11,7 +11,7 @@ use actix_web::http::header::HeaderMap;
 use actix_web::{FromRequest, HttpRequest, HttpResponse, web};
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::plan::Plan;
-use greenroom_actors::requests::{ExecutionOutcome, StartExecution, Target};
+use greenroom_actors::requests::{ExecutionOutcome, Lineage, StartExecution, Target};
 use greenroom_actors::visibility::Visibility;
 
 use crate::api::ids::encode;
@@ -93,14 +93,26 @@ async fn begin(call: &Call, start: StartExecution, wait: Duration) -> Answer {
     let workflow_id = start.workflow_id.clone();
     let beginning = workflows::begin(runtime, start);
     let execution_id = stop_waiting_on_disconnect(request, beginning).await?;
-    let place = format!("/workflows/{}/executions/{execution_id}/state", encode(&workflow_id));
     // The caller started it: now, or earlier with this key, whose scope has the user.
     let target = Target { workflow_id, execution_id, visibility: Visibility::Everything };
-    let outcome = runtime.first_outcome(&target);
+    respond_begun(call, &target, None, wait).await
+}
+
+/// Answers about an execution that has begun, with its outcome only if that is there in time; about
+/// a replay with its origin.
+pub(crate) async fn respond_begun(
+    Call { request, runtime, .. }: &Call,
+    target: &Target,
+    from: Option<&Lineage>,
+    wait: Duration,
+) -> Answer {
+    let Target { workflow_id, execution_id, .. } = target;
+    let place = format!("/workflows/{}/executions/{execution_id}/state", encode(workflow_id));
+    let outcome = runtime.first_outcome(target);
     if let Some(Ok(outcome)) = prefer::outcome_within(request, wait, outcome).await? {
-        return Ok(respond_outcome(outcome));
+        return Ok(respond_replay(outcome, from));
     }
-    let describing = executions::describe(runtime, &target);
+    let describing = executions::describe(runtime, target);
     let answer = match stop_waiting_on_disconnect(request, describing).await {
         Ok(state) => {
             let response = respond::accepted(&place, Some(&ExecutionView::now(&state)));
@@ -109,13 +121,19 @@ async fn begin(call: &Call, start: StartExecution, wait: Duration) -> Answer {
         // It is recorded: a client that is refused would start another one.
         Err(_) => respond::accepted(&place, None),
     };
-    Ok(respond::about(&target.execution_id, Ok(answer)))
+    Ok(respond::about(execution_id, Ok(answer)))
 }
 
 /// Answers with the outcome of an execution that completed, failed or suspended.
 pub(crate) fn respond_outcome(outcome: ExecutionOutcome) -> HttpResponse {
+    respond_replay(outcome, None)
+}
+
+/// Answers like [`respond_outcome`], with the origin of a replay.
+pub(crate) fn respond_replay(outcome: ExecutionOutcome, from: Option<&Lineage>) -> HttpResponse {
     let (id, trace_id) = (outcome.execution_id.clone(), Arc::clone(&outcome.trace_id));
-    let answer = succeeded(outcome).map(|outcome| respond::json(ExecutionView::of(&outcome)));
+    let shown = |outcome| respond::json(ExecutionView::of_replay(&outcome, from));
+    let answer = succeeded(outcome).map(shown);
     respond::traced(&trace_id, respond::about(&id, answer))
 }
 

@@ -53,7 +53,8 @@ pub enum BulkAction {
     Resume,
     /// Cancels running and suspended executions.
     Cancel,
-    /// Replays failed executions from the step that failed, unless they were replayed before.
+    /// Replays failed executions from the step that failed, or from the first one whose effects were
+    /// undone, unless they were replayed before.
     Replay,
 }
 
@@ -198,7 +199,9 @@ impl Runtime {
             let limit = PREVIEW_PAGE.min(most - read);
             let page = self.page_of_bulk(operation, &mut progress, limit).await?;
             read += if operation.is_search() { limit } else { page.len().max(1) };
-            let Sorted { fitting, skipped, replayed } = self.sort(operation, page).await?;
+            let sorted = self.sort(operation, page).await?;
+            let sorted = self.without_refusing(operation, sorted).await;
+            let Sorted { fitting, skipped, replayed } = sorted;
             preview.skipped += skipped;
             preview.replayed += replayed;
             preview.matched += fitting.len() as u64;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Runtime;
+use super::bulk::workflow::BULK_WORKFLOW;
 use crate::agent::generation::continuation::{Continuation, awaited_calls};
 use crate::cluster::activity::Activity;
 use crate::commands::ExecutionCommand;
@@ -32,6 +33,12 @@ impl Runtime {
             }
             answer => answer?,
         };
+        let mut report = report;
+        if let Some(ending) = report.ending.as_mut().filter(|_| target.workflow_id == BULK_WORKFLOW)
+        {
+            // no replay of an operation is accepted
+            ending.replayable.clear();
+        }
         let report = self.shared.with_children(report).await?;
         let report = self.with_asks(report, &target.visibility).await?;
         Ok(self.with_calls(report).await?)

@@ -29,7 +29,8 @@ use crate::shared::Shared;
 /// runs from that step on. User, conversation and context are those of the original.
 #[derive(Debug)]
 pub struct ReplayExecution {
-    /// A top-level step that the original has reached; `None`: the failed step.
+    /// A top-level step that the original has reached; `None`: the failed step, or the first one
+    /// whose effects were undone.
     pub step_id: Option<String>,
     /// Answer to that step's suspension.
     pub resume_data: Option<Value>,
@@ -148,14 +149,7 @@ impl Runtime {
         target: &Target,
         request: &mut ReplayExecution,
     ) -> Result<Box<Original>, ReplayError> {
-        let plan = match request.definition {
-            ReplayDefinition::Original => None,
-            ReplayDefinition::Current => {
-                let id = &target.workflow_id;
-                let plan = self.shared.registry().workflows.get(id).cloned();
-                Some(plan.ok_or_else(|| StartError::UnknownWorkflow(id.clone()))?)
-            }
-        };
+        let plan = self.plan_to_replay(target, request.definition)?;
         let from = ReplayFrom {
             step_id: request.step_id.take(),
             answer: request.resume_data.take().map(Arc::new),
@@ -163,6 +157,37 @@ impl Runtime {
             by: request.by.take().map(Arc::new),
             roles: request.answerer.take().map(|answerer| answerer.roles),
         };
+        self.copy(target, from).await
+    }
+
+    /// Returns false if a replay that names no step is refused, whenever it is tried. True if that
+    /// cannot be read now.
+    pub(super) async fn may_replay(&self, target: &Target, definition: ReplayDefinition) -> bool {
+        let Ok(plan) = self.plan_to_replay(target, definition) else { return false };
+        let copied = self.copy(target, ReplayFrom { plan, ..ReplayFrom::default() }).await;
+        copied.map_or_else(
+            |refusal| matches!(refusal, ReplayError::Start(StartError::Unavailable(_))),
+            |_| true,
+        )
+    }
+
+    /// Returns the definition to use instead of that of the original.
+    fn plan_to_replay(
+        &self,
+        target: &Target,
+        definition: ReplayDefinition,
+    ) -> Result<Option<Arc<Plan>>, ReplayError> {
+        match definition {
+            ReplayDefinition::Original => Ok(None),
+            ReplayDefinition::Current => {
+                let id = &target.workflow_id;
+                let plan = self.shared.registry().workflows.get(id).cloned();
+                Ok(Some(plan.ok_or_else(|| StartError::UnknownWorkflow(id.clone()))?))
+            }
+        }
+    }
+
+    async fn copy(&self, target: &Target, from: ReplayFrom) -> Result<Box<Original>, ReplayError> {
         let command = |answer| {
             let (subject, from) = (target.into(), from.clone());
             ExecutionCommand::Copy { subject, from, answer }

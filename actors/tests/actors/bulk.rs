@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
+use greenroom_actors::domain::definition::{
+    Compensation, Projection, RetryPolicy, StepDefinition, WorkflowDefinition,
+};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::principal::Principal;
 use greenroom_actors::ports::store::{ExecutionFilter, IDS_SEARCHED_MAX, Status};
@@ -13,7 +16,7 @@ use greenroom_actors::runtime::{
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
 
-use crate::workflows::{Calls, ask, child, run, sleep, with_functions, workflow};
+use crate::workflows::{Calls, ask, child, map, run, sleep, with_functions, workflow};
 
 /// Launches a world with these workflows: `waits` for a person, `sleeps` for an hour, `fails`, and
 /// `family`, whose child and grandchild wait for a person.
@@ -80,7 +83,7 @@ async fn every_command_changes_what_it_fits_and_leaves_the_rest() {
     begin(&world, "sleeps", (0..5).map(|n| format!("s{n}"))).await;
     begin(&world, "fails", (0..4).map(|n| format!("f{n}"))).await;
     let all = ExecutionFilter::default;
-    let counts = |matched: u64, done: u64, skipped: u64| json!({ "matched": matched, "done": done, "skipped": skipped, "failed": 0, "children": 0, "failures": [] });
+    let counts = |matched: u64, done: u64, skipped: u64| json!({ "matched": matched, "done": done, "skipped": skipped, "failed": 0, "children": 0, "compensating": 0, "failures": [] });
 
     for (action, matched, skipped) in [
         (BulkAction::Suspend, 5, 0),
@@ -155,6 +158,42 @@ async fn children_are_counted_and_cancelled_for_the_same_reason() {
 }
 
 #[actix::test]
+async fn what_compensates_is_counted_and_is_not_cancelled_again() {
+    tokio::time::pause();
+    let undone = |function: &str| {
+        let retry = RetryPolicy { attempts: 1, ..RetryPolicy::default() };
+        let rule = Compensation { retry, ..Compensation::new(run("undo", function).kind) };
+        StepDefinition { compensate: Some(Box::new(rule)), ..map("hold", json!(1)) }
+    };
+    let on_cancel = |id: &str, function: &str| WorkflowDefinition {
+        compensate_on_cancel: true,
+        ..workflow(id, vec![undone(function), ask("manager")])
+    };
+    let definitions = [
+        on_cancel("fails", "flaky"),
+        on_cancel("hangs", "hang"),
+        workflow("plain", vec![undone("hang"), ask("manager")]),
+    ];
+    let registry = with_functions(registry_of(definitions), &Calls::default());
+    let world = World::launch(registry, RuntimeLimits::default()).await;
+    for id in ["fails", "hangs", "plain"] {
+        begin(&world, id, [format!("{id}-1")]).await;
+    }
+    let all = of(BulkAction::Cancel, ExecutionFilter::default());
+    assert_eq!(world.runtime.preview_bulk(&all).await.unwrap().matched, 3);
+    let result = done(&world, all.clone(), "b1").await;
+    assert_eq!((&result["done"], &result["compensating"]), (&json!(3), &json!(2)), "{result}");
+    pass(Duration::from_millis(50)).await;
+
+    assert_eq!(status(&world, "fails", "fails-1").await, Status::Suspended);
+    assert_eq!(status(&world, "hangs", "hangs-1").await, Status::Running);
+    let preview = world.runtime.preview_bulk(&all).await.unwrap();
+    assert_eq!((preview.matched, preview.skipped), (0, 2));
+    let result = done(&world, all, "b2").await;
+    assert_eq!((&result["done"], &result["skipped"]), (&json!(0), &json!(2)), "{result}");
+}
+
+#[actix::test]
 async fn what_was_replayed_before_is_left_out_unless_it_is_wanted() {
     tokio::time::pause();
     let world = world().await;
@@ -178,6 +217,37 @@ async fn what_was_replayed_before_is_left_out_unless_it_is_wanted() {
     assert_eq!((&again["done"], &again["skipped"]), (&json!(0), &json!(1)), "{again}");
     one.again = true;
     assert_eq!(done(&world, one, "b3").await["done"], 1);
+}
+
+#[actix::test]
+async fn a_replay_begins_before_what_was_undone_and_counts_what_no_replay_fits() {
+    tokio::time::pause();
+    let undo = run("undo", "slow").kind;
+    let hold = StepDefinition {
+        compensate: Some(Box::new(Compensation::new(undo))),
+        ..map("hold", json!(1))
+    };
+    let result = Some(Projection(json!("data.missing.thing")));
+    let definitions = [
+        workflow("order", vec![map("sort", json!(0)), hold, run("close", "flaky")]),
+        WorkflowDefinition { result, ..workflow("unshown", vec![map("a", json!(1))]) },
+    ];
+    let registry = with_functions(registry_of(definitions), &Calls::default());
+    let world = World::launch(registry, RuntimeLimits::default()).await;
+    begin(&world, "order", ["o".to_owned()]).await;
+    begin(&world, "unshown", ["u".to_owned()]).await;
+    pass(Duration::from_secs(1)).await;
+
+    let operation = of(BulkAction::Replay, ExecutionFilter::default());
+    let preview = world.runtime.preview_bulk(&operation).await.unwrap();
+    assert_eq!((preview.matched, preview.skipped, preview.replayed), (1, 1, 0));
+    let result = done(&world, operation, "b").await;
+    let refused = "no step failed; possible steps: a";
+    assert_eq!((&result["done"], &result["failed"]), (&json!(1), &json!(1)), "{result}");
+    assert_eq!(result["failures"], json!([{ "executionId": "u", "message": refused }]));
+    let replays = ExecutionFilter { replay_of: Some("o".to_owned()), ..Default::default() };
+    let (replays, _) = world.runtime.list(&replays, None, 9).await.unwrap();
+    assert_eq!(&*replays[0].replayed_from.as_ref().unwrap().step_id, "hold");
 }
 
 #[actix::test]
@@ -228,7 +298,7 @@ async fn named_executions_are_checked_one_by_one() {
     operation.execution_ids = ["s0", "s1", "f0", "none"].map(ExecutionId::trusted).to_vec();
     operation.visible_to = Some("ann".into());
     let not_found = |id: &str| json!({ "executionId": id, "message": "execution not found" });
-    let expected = json!({ "matched": 2, "done": 1, "skipped": 1, "failed": 2, "children": 0,
+    let expected = json!({ "matched": 2, "done": 1, "skipped": 1, "failed": 2, "children": 0, "compensating": 0,
                            "failures": [not_found("s1"), not_found("none")] });
     let preview = world.runtime.preview_bulk(&operation).await.unwrap();
     assert_eq!((preview.matched, preview.skipped, preview.unknown), (1, 1, 2));
@@ -295,6 +365,8 @@ async fn an_operation_can_be_cancelled_but_not_replayed() {
     };
     let refused = world.runtime.replay(&target(BULK_WORKFLOW, "b"), again).await.unwrap_err();
     assert_eq!(refused, ReplayError::Start(StartError::UnknownWorkflow(BULK_WORKFLOW.to_owned())));
+    let report = world.runtime.why(&target(BULK_WORKFLOW, "b")).await.unwrap();
+    assert!(report.ending.unwrap().replayable.is_empty());
     // what it has begun keeps its state; nothing else is taken
     begin(&world, "fails", (0..1_000).map(|n| format!("f{n}"))).await;
     let operation = of(BulkAction::Replay, ExecutionFilter::default());

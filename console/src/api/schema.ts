@@ -2324,7 +2324,10 @@ export interface components {
             reason?: string;
             /** @description User who cancelled it, if known. */
             cancelledBy?: components["schemas"]["Principal"];
-            /** @description Values of `stepId` for a replay; the last one is or contains the failed step. */
+            /**
+             * @description Values of `stepId` for a replay. After a failure of a step the last one is the default: the
+             *     failed step or what contains it, or the first step that was compensated.
+             */
             replayFrom: string[];
         };
         /** @description `error` of an execution. */
@@ -2410,6 +2413,8 @@ export interface components {
             result: unknown;
             /** @description Reason of the cancellation. */
             reason?: string;
+            /** @description Origin of a replay, with the step that it began with. */
+            replayedFrom?: components["schemas"]["Lineage"];
         };
         /** @description State of an execution. */
         ExecutionState: {
@@ -2434,6 +2439,8 @@ export interface components {
             replayedFrom: components["schemas"]["Lineage"] | null;
             /** @description User who requested the replay. */
             replayedBy?: components["schemas"]["Principal"];
+            /** @description Reason of the cancellation. */
+            reason?: string;
             cancelledBy?: components["schemas"]["Principal"];
             /** @description Compensation of its completed steps, once it has failed or was cancelled. */
             compensation?: components["schemas"]["CompensationState"];
@@ -3304,7 +3311,10 @@ export interface components {
         };
         /** @description Body of replay. */
         ReplayBody: {
-            /** @description Top-level step to start from. Default: the step that failed. */
+            /**
+             * @description Top-level step to start from. Default: the step that failed, or the first step that was
+             *     compensated, if one before the failed step was.
+             */
             stepId?: string | null;
             definition?: components["schemas"]["DefinitionChoice"] | null;
             /**
@@ -6686,6 +6696,8 @@ export interface operations {
             header?: {
                 /** @description A repeated request with the same key and body gets the response of the first one. Stored for `limits.idempotency_ttl`. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `respond-async` the response comes once the work is recorded, before its outcome is there: a 202 with the address of the outcome. With `respond-async, wait=10` the outcome is waited for so many seconds, at most an hour (RFC 7240). */
+                Prefer?: components["parameters"]["Prefer"];
             };
             path: {
                 /** @description Id of the workflow */
@@ -6713,6 +6725,24 @@ export interface operations {
                     "x-request-id": components["headers"]["RequestId"];
                     "x-execution-id": components["headers"]["ExecutionId"];
                     "x-trace-id": components["headers"]["TraceId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ExecutionResult"];
+                    };
+                };
+            };
+            /** @description The execution is recorded. Without content if its state cannot be read */
+            202: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    "x-execution-id": components["headers"]["ExecutionId"];
+                    "x-trace-id": components["headers"]["TraceId"];
+                    location: components["headers"]["OutcomeLocation"];
+                    "preference-applied": components["headers"]["PreferenceApplied"];
                     [name: string]: unknown;
                 };
                 content: {

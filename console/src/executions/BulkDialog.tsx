@@ -84,7 +84,7 @@ export function BulkDialog({ action, about, selection, close, over, left }: {
           {action === "cancel" && data && data.matched > 0 && <p>This is final: they end now and cannot be resumed. What their steps did outside stays done.</p>}
           {action === "resume" && data && data.matched === 0 && <p class="quiet">Only executions that were suspended by a request are resumed. What waits for people is answered in the inbox.</p>}
           {action === "suspend" && data && data.matched === 0 && <p class="quiet">Only running executions are suspended.</p>}
-          {action === "replay" && data && data.matched > 0 && <p class="quiet">A new execution begins for each, at the step that failed. The failed ones stay as they are.</p>}
+          {action === "replay" && data && data.matched > 0 && <p class="quiet">A new execution begins for each, at the step that failed or the first one that was undone. The failed ones stay as they are.</p>}
           {action === "replay" && data && (
             <>
               {(data.replayed > 0 || again) && (

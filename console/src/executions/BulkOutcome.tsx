@@ -9,6 +9,8 @@ export interface Counts {
   done: number;
   /** Unfinished executions that those cancelled had started; absent from what older versions recorded. */
   children?: number;
+  /** Those of the cancelled that compensate before they end; absent likewise. */
+  compensating?: number;
   skipped: number;
   failed: number;
   /** The first of those that failed. */
@@ -16,8 +18,8 @@ export interface Counts {
 }
 
 /** `11 replayed, 2 left out`: what is zero is left out, except for what was wanted. */
-export function wordsOfCounts({ done, children = 0, skipped, failed }: Counts, action: BulkAction): string {
-  return [`${number(done)} ${bulkWords[action].done}`, children > 0 && `${number(children)} that they had started cancelled with them`, skipped > 0 && `${number(skipped)} left out`, failed > 0 && `${number(failed)} failed`].filter(Boolean).join(", ");
+export function wordsOfCounts({ done, children = 0, compensating = 0, skipped, failed }: Counts, action: BulkAction): string {
+  return [`${number(done)} ${bulkWords[action].done}`, compensating > 0 && `of these ${number(compensating)} compensate first`, children > 0 && `${number(children)} that they had started cancelled with them`, skipped > 0 && `${number(skipped)} left out`, failed > 0 && `${number(failed)} failed`].filter(Boolean).join(", ");
 }
 
 /** Lists what failed and why. Results name executions by their ids alone. */

@@ -113,11 +113,12 @@ fn starting(operation_id: &'static str, components: &mut Components) -> Describe
         .using_memory()
 }
 
+/// Answer to a start whose client does not wait.
+const RECORDED: &str = "The execution is recorded. Without content if its state cannot be read";
+
 pub(super) fn execute(components: &mut Components) -> Described {
     let data = components.answer::<ExecutionView<'_>>();
     let answer = parts::execution_answer("The execution ended or is suspended", data.clone());
-    let about = "The execution is recorded. Without content if its state cannot be read";
-    let begun = parts::accepted_answer(about, data);
     starting("executeWorkflow", components)
         .about(
             "Responds when the execution has completed, is suspended or was cancelled. It \
@@ -128,7 +129,7 @@ pub(super) fn execute(components: &mut Components) -> Described {
             parts::reference("parameters", parts::PREFER),
         ])
         .answering(200, answer)
-        .answering(202, begun)
+        .answering(202, parts::accepted_answer(RECORDED, data))
         .refusing([key_invalid(), ApiError::KeyReused, failed()])
 }
 
@@ -396,9 +397,13 @@ pub(super) fn replay(components: &mut Components) -> Described {
              The new one starts from the named step, or from the one that failed, and has the \
              same owner. Responds like execute.",
         )
-        .with([parts::reference("parameters", parts::IDEMPOTENCY_KEY)])
+        .with([parts::IDEMPOTENCY_KEY, parts::PREFER].map(|it| parts::reference("parameters", it)))
         .with_body(body, false, json!({ "stepId": "post", "definition": "current" }))
-        .answering(200, parts::execution_answer("The execution ended or is suspended", data))
+        .answering(
+            200,
+            parts::execution_answer("The execution ended or is suspended", data.clone()),
+        )
+        .answering(202, parts::accepted_answer(RECORDED, data))
         .refusing([
             ApiError::StepNotFound(step().into()),
             ApiError::StepNotReplayable { step: step(), from: vec!["classify".into()] },

@@ -62,7 +62,7 @@ pub enum BulkActionName {
     Resume,
     /// Cancels running and suspended executions.
     Cancel,
-    /// Replays failed executions from the step that failed, unless they were replayed before.
+    /// Replays failed executions, as a replay without `stepId` does, unless they were replayed before.
     Replay,
 }
 

@@ -1,7 +1,7 @@
 //! Executions on the wire.
 
 use greenroom_actors::requests::{
-    Cancelled, ExecutionOutcome, ExecutionState, Halted, Principal, Suspended,
+    Cancelled, ExecutionOutcome, ExecutionState, Halted, Lineage, Principal, Suspended,
 };
 use greenroom_actors::runtime::ReplayDefinition;
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 use crate::api::json::{Closed, Object, present};
 use crate::api::wire::Iso;
 use crate::api::wire::shape::{cancelled, execution_status, optional_execution_id, suspended};
+use crate::api::wire::state::LineageView;
 use crate::api::wire::suspension::{SuspensionView, SuspensionsView};
 
 /// Result of execute, resume and replay.
@@ -32,6 +33,9 @@ pub struct ExecutionView<'a> {
     /// Reason of the cancellation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'a str>,
+    /// Origin of a replay, with the step that it began with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replayed_from: Option<LineageView<'a>>,
 }
 
 impl<'a> ExecutionView<'a> {
@@ -56,6 +60,11 @@ impl<'a> ExecutionView<'a> {
         }
     }
 
+    /// Shows the outcome of a replay.
+    pub fn of_replay(outcome: &'a ExecutionOutcome, from: Option<&'a Lineage>) -> Self {
+        Self { replayed_from: from.map(LineageView::of), ..Self::of(outcome) }
+    }
+
     /// Shows an execution as it is, also while it runs.
     pub fn now(state: &'a ExecutionState) -> Self {
         // Steps may already wait while others run: those are shown once it is suspended.
@@ -69,6 +78,7 @@ impl<'a> ExecutionView<'a> {
             result: state.result.as_deref(),
             suspensions: SuspensionsView::among(suspensions, SuspensionView::in_result),
             reason: state.cancel_reason.as_deref(),
+            replayed_from: state.replayed_from.as_ref().map(LineageView::of),
         }
     }
 }
@@ -218,7 +228,8 @@ pub struct ResumeOptions {
 #[schema(as = ReplayBody)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReplayBody {
-    /// Top-level step to start from. Default: the step that failed.
+    /// Top-level step to start from. Default: the step that failed, or the first step that was
+    /// compensated, if one before the failed step was.
     #[serde(default)]
     pub step_id: Option<String>,
     /// Definition to run: that of the execution, or the currently configured one.
@@ -317,6 +328,10 @@ mod tests {
             "endAt": "2023-11-14T22:13:20.124Z", "status": "completed", "result": { "n": 3 }
         });
         assert_eq!(to_value(ExecutionView::of(&outcome)).unwrap(), expected);
+        let from =
+            Lineage { execution_id: ExecutionId::trusted("x0"), step_id: "b".into(), by: None };
+        let replay = to_value(ExecutionView::of_replay(&outcome, Some(&from))).unwrap();
+        assert_eq!(replay["replayedFrom"], json!({ "executionId": "x0", "stepId": "b" }));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::model::Usage;
 use greenroom_actors::ports::store::{Cursor, Projection};
-use greenroom_actors::requests::{CompensationState, ExecutionState, StepState};
+use greenroom_actors::requests::{CompensationState, ExecutionState, Lineage, StepState};
 use serde::Serialize;
 use serde_json::Value;
 use serde_with::skip_serializing_none;
@@ -51,6 +51,9 @@ pub struct StateView<'a> {
     /// User who requested the replay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replayed_by: Option<PrincipalView<'a>>,
+    /// Reason of the cancellation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<PrincipalView<'a>>,
     /// Compensation of its completed steps, once it has failed or was cancelled.
@@ -97,11 +100,9 @@ impl<'a> StateView<'a> {
             user_id: header.user_id.as_deref(),
             conversation_id: header.conversation_id.as_deref(),
             parent_execution_id: header.parent.as_ref().map(|parent| parent.execution.as_str()),
-            replayed_from: lineage.map(|lineage| LineageView {
-                execution_id: lineage.execution_id.as_str(),
-                step_id: &lineage.step_id,
-            }),
+            replayed_from: lineage.map(LineageView::of),
             replayed_by: lineage.and_then(|it| it.by.as_deref()).map(PrincipalView::of),
+            reason: state.cancel_reason.as_deref(),
             cancelled_by: state.cancelled_by.as_deref().map(PrincipalView::of),
             compensation: state.compensation.as_ref().map(CompensationView::of),
             reversal_of: state.reversal_of.as_ref().map(|id| id.as_str()),
@@ -159,6 +160,13 @@ impl<'a> CompensationView<'a> {
 pub struct LineageView<'a> {
     pub execution_id: &'a str,
     pub step_id: &'a str,
+}
+
+impl<'a> LineageView<'a> {
+    /// Shows the origin of a replay.
+    pub fn of(lineage: &'a Lineage) -> Self {
+        Self { execution_id: lineage.execution_id.as_str(), step_id: &lineage.step_id }
+    }
 }
 
 /// Item of `steps` of the state.

@@ -51,7 +51,7 @@ pub(in crate::cli) enum Action {
     Resume(resume::Resume),
     /// Ends it for good.
     Cancel(Reason),
-    /// Starts a new execution from the middle of this one, and waits until that ends or waits.
+    /// Starts a new execution from the middle of this one, and follows it until that ends or waits.
     Replay(resume::Replay),
     /// Gives one command to many executions, which filters select.
     Bulk(bulk::Bulk),

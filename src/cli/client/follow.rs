@@ -1,13 +1,16 @@
 //! Following an execution until it ends or waits, over lost connections.
 
-use serde_json::Value;
+use std::time::Duration;
+
+use greenroom_actors::runtime::BULK_WORKFLOW;
+use serde_json::{Value, json};
 
 use super::api::{Api, Call};
 use super::attempts::Attempts;
 use super::exit::{Exit, Failure, quoted};
 use super::refusal::Reply;
 use super::screen::{Form, note};
-use super::session::Session;
+use super::session::{Session, attended, duration_of};
 use super::show::Show;
 use super::text::{duration, plain, pretty, text};
 use super::wait::waiting;
@@ -149,6 +152,45 @@ async fn read(
     Ok(false)
 }
 
+/// What becomes of an execution that a command has started.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+pub(in crate::cli) struct Following {
+    /// Show its events while it runs.
+    #[arg(short, long)]
+    pub(super) watch: bool,
+    /// Print the id of the execution and leave it running.
+    #[arg(long, conflicts_with_all = ["watch", "timeout"])]
+    pub(super) detach: bool,
+    /// Leave it running after this time, as 30s or 5m, with exit code 124.
+    #[arg(long, value_name = "DURATION", value_parser = duration_of)]
+    pub(super) timeout: Option<Duration>,
+}
+
+/// Follows an execution that has begun until it ends or waits, or leaves it running.
+pub(super) async fn follow_new(
+    session: &Session,
+    at: &Located,
+    options: &Following,
+) -> Result<Exit, Failure> {
+    let screen = &session.screen;
+    if options.detach {
+        let started = json!({ "executionId": at.id, "workflowId": at.workflow });
+        screen.value(&started, |_| vec![plain(&at.id)])?;
+        session.note(&format!("it runs: greenroom executions watch {}", quoted(&at.id)));
+        return Ok(Exit::Ok);
+    }
+    let mut show = if options.watch { Show::on(*screen) } else { Show::Nothing };
+    let following = follow(&session.api, at, 0, &mut show);
+    let followed = attended(following, options.timeout, |exit| at.left(exit)).await;
+    show.end();
+    followed?;
+    if options.watch {
+        return conclude(session, at).await;
+    }
+    let state = at.state(&session.api).await?;
+    report(session, at, &state, screen.form != Form::Table).await
+}
+
 /// Shows how an execution ended, or what it waits for.
 pub(super) async fn conclude(session: &Session, at: &Located) -> Result<Exit, Failure> {
     let state = at.state(&session.api).await?;
@@ -178,15 +220,15 @@ pub(super) async fn report(
             Ok(Exit::Ok)
         }
         "suspended" => Err(waiting(session, at, state).await),
-        "error" => Err(failed(at, &state["error"])),
+        "error" => Err(failed(at, state)),
         "cancelled" => Err(Failure::new(Exit::Failed, format!("{workflow} {id} was cancelled"))
             .advise(format!("why: greenroom executions why {}", quoted(id)))),
         status => Err(Failure::new(Exit::Failed, format!("{workflow} {id} is {}", plain(status)))),
     }
 }
 
-fn failed(at: &Located, error: &Value) -> Failure {
-    let id = quoted(&at.id);
+fn failed(at: &Located, state: &Value) -> Failure {
+    let (id, error) = (quoted(&at.id), &state["error"]);
     let place = match (text(error, "path"), text(error, "stepId")) {
         ("", "") => String::new(),
         ("", step) => format!(" at {step}"),
@@ -195,29 +237,39 @@ fn failed(at: &Located, error: &Value) -> Failure {
     let message = format!("{} {} failed{place}: {}", at.workflow, at.id, text(error, "message"));
     let failure =
         Failure::new(Exit::Failed, message).advise(format!("more: greenroom executions why {id}"));
-    // without a step, the result could not be made: a replay has to name where it begins
-    if place.is_empty() {
+    // without a step, the result could not be made: a replay has to name where it begins; and that of
+    // a bulk operation is refused
+    if place.is_empty() || at.workflow == BULK_WORKFLOW {
         return failure;
     }
-    failure.advise(format!("again from there: greenroom executions replay {id}"))
+    let again = match state["compensation"].is_null() {
+        true => "again from there",
+        false => "again from the first step that was undone",
+    };
+    failure.advise(format!("{again}: greenroom executions replay {id}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
-    fn a_replay_is_advised_if_a_step_failed() {
-        let at = Located { workflow: "w".to_owned(), id: "e".to_owned() };
-        for (error, is_advised) in [
-            (json!({ "message": "no", "stepId": "b" }), true),
-            (json!({ "message": "no", "path": "a/b", "stepId": "b" }), true),
-            (json!({ "message": "result: no" }), false),
+    fn a_replay_is_advised_if_it_can_begin() {
+        let failed_at = |place: Value| json!({ "error": place });
+        let undone = json!({ "error": { "stepId": "b" }, "compensation": { "completed": 1 } });
+        for (workflow, state, advised) in [
+            ("w", failed_at(json!({ "stepId": "b" })), Some("again from there: ")),
+            ("w", failed_at(json!({ "path": "a/b", "stepId": "b" })), Some("again from there: ")),
+            ("w", undone, Some("again from the first step that was undone: ")),
+            ("w", failed_at(json!({ "message": "result: no" })), None),
+            (BULK_WORKFLOW, failed_at(json!({ "stepId": "page" })), None),
         ] {
-            let failure = failed(&at, &error).to_string();
-            assert_eq!(failure.contains("executions replay e"), is_advised, "{failure}");
+            let at = Located { workflow: workflow.to_owned(), id: "e".to_owned() };
+            let failure = failed(&at, &state).to_string();
+            let advice = advised.map(|advised| format!("{advised}greenroom executions replay e"));
+            let is_advised = advice.as_ref().map(|advice| failure.contains(advice));
+            assert_ne!(is_advised, Some(false), "{failure}");
+            assert_eq!(failure.contains("executions replay"), advised.is_some(), "{failure}");
         }
     }
 

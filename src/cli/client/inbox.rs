@@ -163,12 +163,17 @@ async fn list(session: &Session, filters: &Filters) -> Result<Exit, Failure> {
     let query: Vec<_> = given.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
     let asks =
         session.pages(&["inbox"], &query, "asks", (filters.limit, PAGE_MAX), |_| true).await?;
-    let cells = |it: &Value| {
-        let [id, kind, state, since, deadline, reason] =
-            ["askId", "kind", "state", "openedAt", "deadline", "reason"].map(|key| cell(&it[key]));
-        [id, kind, state, since, deadline, asked(it), of(it), reason]
+    // a deadline is over once an ask is closed
+    let (until, head) = match filters.state {
+        State::Open => ("deadline", "DEADLINE"),
+        State::Closed | State::All => ("closedAt", "CLOSED"),
     };
-    let head = ["ASK", "KIND", "STATE", "SINCE", "DEADLINE", "ASKS", "OF", "REASON"];
+    let cells = |it: &Value| {
+        let [id, kind, state, since, until, reason] =
+            ["askId", "kind", "state", "openedAt", until, "reason"].map(|key| cell(&it[key]));
+        [id, kind, state, since, until, asked(it), of(it), reason]
+    };
+    let head = ["ASK", "KIND", "STATE", "SINCE", head, "ASKS", "OF", "REASON"];
     session.screen.list(&asks, head, cells, "nothing waits for a person")?;
     Ok(Exit::Ok)
 }

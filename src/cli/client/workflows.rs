@@ -1,18 +1,15 @@
 //! `greenroom workflows`: what a server can run, and running it.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::api::Call;
 use super::complete;
 use super::exit::{Exit, Failure, quoted};
-use super::follow::{Located, begun, conclude, follow, report};
+use super::follow::{Following, Located, begun, follow_new};
 use super::graph::{Format, draw};
 use super::problems::all_of;
-use super::screen::{Form, fields};
-use super::session::{Session, attended, duration_of, json_of, put_text};
-use super::show::Show;
+use super::screen::fields;
+use super::session::{Session, attended, json_of, put_text};
 use super::text::{cell, compact, items, plain, text};
 
 /// Actions on workflows.
@@ -48,15 +45,8 @@ pub(in crate::cli) struct Run {
     /// Input: JSON, @FILE, or - for stdin.
     #[arg(short, long, value_name = "JSON", default_value = "{}", add = complete::json_files())]
     input: String,
-    /// Show its events while it runs.
-    #[arg(short, long)]
-    watch: bool,
-    /// Print the id of the execution and leave it running.
-    #[arg(long, conflicts_with_all = ["watch", "timeout"])]
-    detach: bool,
-    /// Leave it running after this time, as 30s or 5m, with exit code 124.
-    #[arg(long, value_name = "DURATION", value_parser = duration_of)]
-    timeout: Option<Duration>,
+    #[command(flatten)]
+    following: Following,
     /// Id of the new execution.
     #[arg(long, value_name = "ID")]
     execution_id: Option<String>,
@@ -135,24 +125,9 @@ async fn execute(session: &Session, options: &Run) -> Result<Exit, Failure> {
     };
     // read before signals are caught: a read of stdin or of a pipe may wait for ever
     let body = body_of(options)?;
-    let at = attended(start(session, options, &body), options.timeout, unanswered).await?;
-    let screen = &session.screen;
-    if options.detach {
-        let started = json!({ "executionId": at.id, "workflowId": at.workflow });
-        screen.value(&started, |_| vec![plain(&at.id)])?;
-        session.note(&format!("it runs: greenroom executions watch {}", quoted(&at.id)));
-        return Ok(Exit::Ok);
-    }
-    let mut show = if options.watch { Show::on(*screen) } else { Show::Nothing };
-    let following = follow(&session.api, &at, 0, &mut show);
-    let followed = attended(following, options.timeout, |exit| at.left(exit)).await;
-    show.end();
-    followed?;
-    if options.watch {
-        return conclude(session, &at).await;
-    }
-    let state = at.state(&session.api).await?;
-    report(session, &at, &state, screen.form != Form::Table).await
+    let starting = start(session, options, &body);
+    let at = attended(starting, options.following.timeout, unanswered).await?;
+    follow_new(session, &at, &options.following).await
 }
 
 fn body_of(options: &Run) -> Result<Value, Failure> {

@@ -178,3 +178,46 @@ fn colours_are_for_terminals_or_forced() {
     assert!(!run(&[]));
     assert!(run(&[("CLICOLOR_FORCE", "1")]));
 }
+
+/// A workflow that fails after a step whose compensation then runs.
+const ORDERED: &str = r#"
+[workflows.ordered]
+steps = [
+    { id = "sort", map = 1 },
+    { id = "hold", map = 2, compensate = { workflow = "freed", input = 2 } },
+    { id = "close", map = "data.missing.thing" },
+]
+
+[workflows.freed]
+steps = [{ id = "free", map = "data" }]
+"#;
+
+#[test]
+fn a_replay_names_its_execution_at_once_and_can_be_left() {
+    let seat = Seat::new();
+    seat.run(&["workflows", "run", "nap", "--detach", "--execution-id", "n"]);
+    let replay = |id, more: &[&str]| {
+        let named = ["executions", "replay", "n", "--step", "nap", "--execution-id", id];
+        seat.run(&[&named, more].concat())
+    };
+    let left = replay("m", &["--detach"]);
+    let says = "m begins at nap\nit runs: greenroom executions watch m\n";
+    assert_eq!((left.code, &*left.stdout, &*left.stderr), (0, "m\n", says));
+    let late = replay("o", &["--timeout", "1s"]);
+    assert_eq!(late.code, 124, "{late:?}");
+    assert!(late.stderr.starts_with("o begins at nap\n"), "{late:?}");
+    assert!(late.stderr.contains("execution o continues at the server"), "{late:?}");
+}
+
+#[test]
+fn the_advised_replay_begins_before_what_was_undone() {
+    let seat = Seat::with(ORDERED);
+    let failed = seat.run(&["workflows", "run", "ordered", "--execution-id", "o"]);
+    let advice = "again from the first step that was undone: greenroom executions replay o\n";
+    assert!(failed.stderr.contains(advice), "{failed:?}");
+    let again = seat.run(&["executions", "replay", "o", "--execution-id", "p"]);
+    assert_eq!(again.code, 1, "{again:?}");
+    assert!(again.stderr.starts_with("p begins at hold\n"), "{again:?}");
+    let many = seat.run(&["executions", "bulk", "replay", "--id", "p", "--yes"]);
+    assert_eq!(many.code, 0, "{many:?}");
+}

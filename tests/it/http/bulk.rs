@@ -20,7 +20,7 @@ fn result(site: &Site, query: &str, body: &Value) -> Value {
 }
 
 fn counts(matched: u64, done: u64, skipped: u64) -> Value {
-    json!({ "matched": matched, "done": done, "skipped": skipped, "failed": 0, "children": 0, "failures": [] })
+    json!({ "matched": matched, "done": done, "skipped": skipped, "failed": 0, "children": 0, "compensating": 0, "failures": [] })
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn named_executions_are_taken_and_unknown_ones_are_failures() {
     let send = || site.send("POST", BULK, &key, Some(body.to_string().as_bytes())).data();
     let first = send();
     let failures = json!([{ "executionId": "none", "message": "execution not found" }]);
-    let expected = json!({ "matched": 2, "done": 1, "skipped": 1, "failed": 1, "children": 0, "failures": failures });
+    let expected = json!({ "matched": 2, "done": 1, "skipped": 1, "failed": 1, "children": 0, "compensating": 0, "failures": failures });
     assert_eq!(first["result"], expected);
     assert_eq!(send()["executionId"], first["executionId"], "repeated with its key");
     let other = json!({ "action": "suspend", "executionIds": ["w0"] }).to_string();

@@ -19,6 +19,7 @@ fn a_replay_takes_earlier_outputs_and_names_its_original() {
     assert_eq!(reply.header("x-execution-id"), Some("b"));
     let data = reply.data();
     assert_eq!((&data["executionId"], &data["result"]), (&json!("b"), &json!({ "n": 7 })));
+    assert_eq!(data["replayedFrom"], json!({ "executionId": "a", "stepId": "three" }));
 
     let site = site.after_a_kill();
     let (first, second) = (site.state("add", "a"), site.state("add", "b"));
@@ -62,6 +63,35 @@ fn a_replay_can_supply_the_answer_of_a_waiting_step() {
         "{}",
         refused.error()
     );
+}
+
+/// A workflow that fails after a step whose compensation then runs.
+const ORDERED: &str = r#"
+[workflows.ordered]
+steps = [
+    { id = "sort", map = 1 },
+    { id = "hold", map = 2, compensate = { workflow = "freed", input = 2 } },
+    { id = "close", map = "data.missing.thing" },
+]
+
+[workflows.freed]
+steps = [{ id = "free", map = "data" }]
+"#;
+
+#[test]
+fn a_replay_without_a_step_begins_before_what_was_undone() {
+    let site = Site::with(ORDERED);
+    let body = json!({ "input": {}, "options": { "executionId": "o" } });
+    site.post("/workflows/ordered/execute", &body);
+    let ended = site.get(&at("ordered", "o", "why")).data()["ended"].clone();
+    assert_eq!(ended["replayFrom"], json!(["sort", "hold"]), "{ended}");
+    let preview = json!({ "action": "replay", "executionIds": ["o"], "dryRun": true });
+    assert_eq!(site.post("/workflows/executions/bulk", &preview).data()["matched"], 1);
+    let failed =
+        site.post(&at("ordered", "o", "replay"), &json!({ "options": { "executionId": "p" } }));
+    assert_eq!(failed.header("x-execution-id"), Some("p"), "{}", failed.text());
+    let from = json!({ "executionId": "o", "stepId": "hold" });
+    assert_eq!(site.state("ordered", "p")["replayedFrom"], from);
 }
 
 #[test]

@@ -64,6 +64,35 @@ fn an_execution_is_accepted_once_it_is_recorded() {
 }
 
 #[test]
+fn a_replay_is_accepted_once_it_is_recorded() {
+    let site = Site::with(SLOW);
+    post(
+        &site,
+        "/workflows/nap/execute",
+        &[ASYNC],
+        &json!({ "input": {}, "options": { "executionId": "n" } }),
+    );
+    let replay = |headers: &[(&str, &str)], id: &str| {
+        let body = json!({ "stepId": "nap", "options": { "executionId": id } });
+        post(&site, "/workflows/nap/executions/n/replay", headers, &body)
+    };
+    let reply = replay(&[ASYNC, ("idempotency-key", "k")], "m");
+    let (place, data) = (accepted(&reply), reply.json()["data"].clone());
+    assert_eq!(place, "/workflows/nap/executions/m/state");
+    assert_eq!((&data["executionId"], &data["status"]), (&json!("m"), &json!("running")));
+    assert_eq!(data["replayedFrom"], json!({ "executionId": "n", "stepId": "nap" }));
+    assert_eq!(accepted(&replay(&[ASYNC, ("idempotency-key", "k")], "m")), place);
+    let refused = replay(&[ASYNC], "m");
+    assert_eq!((refused.status, refused.header("x-error-code")), (409, Some("execution_exists")));
+
+    site.execute("add", "a", &json!({ "n": 1 }));
+    let body = json!({ "stepId": "three" });
+    let reply = post(&site, "/workflows/add/executions/a/replay", &[PATIENT], &body);
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert_eq!(reply.json()["data"]["replayedFrom"]["stepId"], "three");
+}
+
+#[test]
 fn an_accepted_start_is_repeated_under_its_key() {
     let site = Site::with(SLOW);
     let start = |key, prefer, body: &Value| {

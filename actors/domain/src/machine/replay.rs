@@ -16,7 +16,8 @@ use crate::state::{Node, Outcome, Phase};
 /// Parameters of a replay.
 #[derive(Debug, Clone, Default)]
 pub struct ReplayFrom {
-    /// A top-level step; defaults to the step that failed.
+    /// A top-level step; defaults to the step that failed, or to the first one whose effects were
+    /// undone.
     pub step_id: Option<String>,
     /// Resume data for the step, supplied before it suspends.
     pub answer: Option<Arc<Value>>,
@@ -57,7 +58,7 @@ impl Machine {
         let step_id = match step_id {
             Some(step_id) => step_id,
             None => self
-                .failed_step()
+                .default_step()
                 .ok_or_else(|| ReplayRefusal::NoStepFailed { from: self.replayable_steps(plan) })?,
         };
         let not_replayable = || ReplayRefusal::NotReplayable {
@@ -100,8 +101,15 @@ impl Machine {
         plan.steps.iter().position(is_undone).unwrap_or(plan.steps.len())
     }
 
-    /// Returns the top-level step whose failure ended the execution.
-    fn failed_step(&self) -> Option<String> {
+    /// Returns the step at which a replay begins that names none: the one that failed, or the first
+    /// one whose effects were undone, which is the latest one with all outputs before it.
+    fn default_step(&self) -> Option<String> {
+        let first = self.failed_step()?.min(self.kept_steps(&self.plan));
+        Some(self.plan.steps.get(first)?.id.to_string())
+    }
+
+    /// Returns the place of the top-level step whose failure ended the execution.
+    fn failed_step(&self) -> Option<usize> {
         let end = self.state.end.as_ref()?;
         if !matches!(end.outcome, Outcome::Failed { .. }) {
             return None;
@@ -109,7 +117,7 @@ impl Machine {
         let last = self.state.root.nodes.len().checked_sub(1)?;
         let has_failed =
             matches!(self.state.root.nodes[last].phase, Phase::Failed { output: None, .. });
-        has_failed.then(|| self.plan.steps.get(last).map(|step| step.id.to_string()))?
+        has_failed.then_some(last)
     }
 
     /// Returns the top-level steps whose predecessors all have an output and match the definition.

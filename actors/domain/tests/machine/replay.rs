@@ -179,6 +179,31 @@ fn a_replay_begins_at_the_failed_step_by_default() {
 }
 
 #[test]
+fn a_replay_begins_at_the_first_step_that_was_undone_before_the_failed_one() {
+    let block = || all("both", [("l", vec![run("x").undone()]), ("r", vec![run("y")])]);
+    for (steps, expected) in [
+        (vec![run("a"), run("z")], "z"),
+        (vec![run("a").undone(), run("z")], "a"),
+        (vec![map("a", "1"), run("b").undone(), run("c").undone(), run("z")], "b"),
+        (vec![map("a", "1"), block(), run("z")], "both"),
+    ] {
+        let mut world = World::of(steps);
+        while world.status() == Status::Running {
+            for effect in world.effects() {
+                match &*effect.path {
+                    "z" => world.fail("z", "boom"),
+                    path => world.finish(path, 1),
+                };
+            }
+        }
+        let wanted = ReplayFrom::default();
+        let replayed = world.machine.replayed_from(wanted).unwrap();
+        assert_eq!(&*replayed.step_id, expected);
+        assert_eq!(world.machine.ending().unwrap().replayable.last(), Some(&replayed.step_id));
+    }
+}
+
+#[test]
 fn the_current_definition_may_differ_from_the_step_on() {
     let mut first = World::of(vec![run("a"), map("b", "data.no"), run("c")]);
     first.finish("a", 5);

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::{BULK_PREVIEW_MAX, BulkAction, BulkOperation};
-use crate::domain::ids::ExecutionId;
+use crate::domain::ids::{ExecutionId, compensated_path};
 use crate::domain::status::Status;
 use crate::ports::store::{ExecutionFilter, Projection};
 use crate::requests::Unavailable;
@@ -121,6 +121,38 @@ impl Runtime {
             replayed: (fits - page.len()) as u64,
             fitting: page,
         })
+    }
+
+    /// Leaves out executions that would refuse the command, by the rules of the command itself.
+    pub(super) async fn without_refusing(
+        &self,
+        operation: &BulkOperation,
+        Sorted { fitting, skipped, replayed }: Sorted,
+    ) -> Sorted {
+        let count = fitting.len();
+        let look = |execution: Projection| async move {
+            self.may_accept(operation, &execution).await.then_some(execution)
+        };
+        let looked = stream::iter(fitting).map(look).buffered(AT_ONCE);
+        let fitting: Vec<_> = looked.filter_map(std::future::ready).collect().await;
+        Sorted { skipped: skipped + (count - fitting.len()) as u64, fitting, replayed }
+    }
+
+    /// Returns false if the execution refuses the command as it is. True if that cannot be read now.
+    async fn may_accept(&self, operation: &BulkOperation, execution: &Projection) -> bool {
+        let target = operation.target_of(execution);
+        match operation.action {
+            BulkAction::Suspend | BulkAction::Resume => true,
+            BulkAction::Replay => self.may_replay(&target, operation.definition()).await,
+            BulkAction::Cancel => match &execution.suspension {
+                // its steps have ended when it compensates
+                Some(waits) if !waits.is_pause() => compensated_path(&waits.path).is_none(),
+                Some(_) | None => {
+                    let described = self.describe(&target).await;
+                    described.map_or(true, |state| state.compensation.is_none())
+                }
+            },
+        }
     }
 
     async fn without_replayed(

@@ -56,6 +56,8 @@ pub(super) struct Progress {
     pub(super) failed: u64,
     /// Number of unfinished executions that those cancelled had started.
     pub(super) children: u64,
+    /// Number of cancelled executions that compensate before they end.
+    pub(super) compensating: u64,
     pub(super) failures: Vec<Failure>,
     /// Executions that the last page changed, up to [`CHANGED_MAX`] of the operation.
     pub(super) changed: Vec<Changed>,
@@ -82,11 +84,18 @@ pub(super) struct Failure {
 
 impl Progress {
     pub(super) fn counts(&self) -> Value {
-        let Self { matched, done, skipped, failed, children, .. } = self;
+        let Self { matched, done, skipped, failed, children, compensating, .. } = self;
         json!({
             "matched": matched, "done": done, "skipped": skipped, "failed": failed,
-            "children": children,
+            "children": children, "compensating": compensating,
         })
+    }
+
+    fn change(&mut self, execution_id: ExecutionId, replay_id: Option<ExecutionId>) {
+        self.done += 1;
+        if self.done <= CHANGED_MAX {
+            self.changed.push(Changed { execution_id, replay_id });
+        }
     }
 
     fn fail(&mut self, execution_id: ExecutionId, message: String) {
@@ -99,16 +108,27 @@ impl Progress {
 
 /// Result of a command.
 enum Acted {
+    Done,
+    /// It is cancelled, and compensates before it ends.
+    Compensates,
     /// With the id of the replay.
-    Done(Option<ExecutionId>),
+    Replayed(ExecutionId),
     /// The execution has changed, so that the command no longer fits.
     Skipped,
     Failed(String),
 }
 
 impl BulkOperation {
-    fn definition(&self) -> ReplayDefinition {
+    pub(super) fn definition(&self) -> ReplayDefinition {
         if self.current_definition { ReplayDefinition::Current } else { ReplayDefinition::Original }
+    }
+
+    pub(super) fn target_of(&self, execution: &Projection) -> Target {
+        Target {
+            workflow_id: execution.header.workflow_id.to_string(),
+            execution_id: execution.header.id.clone(),
+            visibility: self.visibility(),
+        }
     }
 }
 
@@ -217,12 +237,12 @@ impl Runtime {
         let mut acted = stream::iter(commands).buffered(AT_ONCE);
         while let Some((execution_id, acted)) = acted.next().await {
             match acted {
-                Acted::Done(replay_id) => {
-                    progress.done += 1;
-                    if progress.done <= CHANGED_MAX {
-                        progress.changed.push(Changed { execution_id, replay_id });
-                    }
+                Acted::Done => progress.change(execution_id, None),
+                Acted::Compensates => {
+                    progress.compensating += 1;
+                    progress.change(execution_id, None);
                 }
+                Acted::Replayed(replay_id) => progress.change(execution_id, Some(replay_id)),
                 Acted::Skipped => progress.skipped += 1,
                 Acted::Failed(message) => progress.fail(execution_id, message),
             }
@@ -259,16 +279,21 @@ impl Runtime {
         execution: &Projection,
     ) -> Result<Acted, Unavailable> {
         let header = &execution.header;
-        let target = Target {
-            workflow_id: header.workflow_id.to_string(),
-            execution_id: header.id.clone(),
-            visibility: operation.visibility(),
-        };
+        let target = operation.target_of(execution);
         let by = operation.by.clone();
         let reason = || operation.reason.clone().unwrap_or_else(|| format!("Bulk operation {id}"));
         match operation.action {
-            BulkAction::Suspend => controlled(self.suspend(&target, Some(reason()), by).await),
-            BulkAction::Cancel => controlled(self.cancel(&target, Some(reason()), by).await),
+            BulkAction::Suspend => {
+                let suspended = self.suspend(&target, Some(reason()), by).await;
+                controlled(suspended.map(|_| Acted::Done))
+            }
+            BulkAction::Cancel => {
+                let cancelled = self.cancel(&target, Some(reason()), by).await;
+                controlled(cancelled.map(|cancelled| match cancelled.compensates {
+                    true => Acted::Compensates,
+                    false => Acted::Done,
+                }))
+            }
             BulkAction::Resume => {
                 let suspension = execution.suspension.as_ref().and_then(|it| it.id.clone());
                 let resume = Resume {
@@ -279,7 +304,7 @@ impl Runtime {
                 let subject = Some((&target).into());
                 let command = |answer| ExecutionCommand::pass_resume(subject, resume, None, answer);
                 match self.change(&target, command).await {
-                    Ok::<u64, _>(_) => Ok(Acted::Done(None)),
+                    Ok::<u64, _>(_) => Ok(Acted::Done),
                     Err(ResumeError::Unavailable(why)) => Err(why),
                     Err(
                         ResumeError::NotFound
@@ -308,7 +333,7 @@ impl Runtime {
                     trace: TraceOrigin::New,
                 };
                 match self.begin_replay(&target, request).await {
-                    Ok(replay) => Ok(Acted::Done(Some(replay))),
+                    Ok(replay) => Ok(Acted::Replayed(replay)),
                     Err(ReplayError::Start(StartError::Unavailable(why))) => Err(why),
                     Err(ReplayError::NotFound) => Ok(Acted::Skipped),
                     Err(error) => Ok(Acted::Failed(error.to_string())),
@@ -318,9 +343,9 @@ impl Runtime {
     }
 }
 
-fn controlled<T>(result: Result<T, ControlError>) -> Result<Acted, Unavailable> {
+fn controlled(result: Result<Acted, ControlError>) -> Result<Acted, Unavailable> {
     match result {
-        Ok(_) => Ok(Acted::Done(None)),
+        Ok(acted) => Ok(acted),
         Err(ControlError::NotFound | ControlError::Already(_) | ControlError::Compensating) => {
             Ok(Acted::Skipped)
         }

@@ -31,7 +31,7 @@ fn definition() -> WorkflowDefinition {
         block: Block { name: "pages".to_owned(), steps: vec![step] },
         max_iterations: u32::MAX,
     };
-    let result = ["matched", "done", "skipped", "failed", "children", "failures"]
+    let result = ["matched", "done", "skipped", "failed", "children", "compensating", "failures"]
         .map(|name| (name.to_owned(), Value::from(format!("data.{name}"))));
     WorkflowDefinition {
         name: "Bulk operation".to_owned(),

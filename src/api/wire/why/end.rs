@@ -31,7 +31,8 @@ pub struct EndView<'a> {
     pub reason: Option<&'a str>,
     /// User who cancelled it, if known.
     pub cancelled_by: Option<PrincipalView<'a>>,
-    /// Values of `stepId` for a replay; the last one is or contains the failed step.
+    /// Values of `stepId` for a replay. After a failure of a step the last one is the default: the
+    /// failed step or what contains it, or the first step that was compensated.
     pub replay_from: Vec<&'a str>,
 }
 

@@ -3,6 +3,7 @@
 use std::io::{self, BufRead as _, IsTerminal as _};
 
 use clap::ValueEnum;
+use greenroom_actors::runtime::BULK_WORKFLOW;
 use serde_json::{Value, json};
 
 use super::Selection;
@@ -17,9 +18,6 @@ use crate::cli::client::text::{cell, items, plain, text};
 
 const PATH: [&str; 3] = ["workflows", "executions", "bulk"];
 
-/// Name of the workflow that an operation is an execution of.
-const WORKFLOW: &str = "greenroom.bulk";
-
 /// Command that is given to each execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum Command {
@@ -29,7 +27,7 @@ pub(in crate::cli) enum Command {
     Resume,
     /// Ends running and suspended executions for good.
     Cancel,
-    /// Runs failed executions again, each from the step that failed.
+    /// Runs failed executions again, each from the step that failed or the first one that was undone.
     Replay,
 }
 
@@ -143,7 +141,7 @@ pub(super) async fn run(session: &Session, options: &Bulk) -> Result<Exit, Failu
     let mut headers = vec![("prefer", "respond-async")];
     headers.extend(options.idempotency_key.as_deref().map(|key| ("idempotency-key", key)));
     let call = Call::post(&PATH, &body).query(&query).headers(&headers);
-    let at = begun(session, WORKFLOW, &session.api.any_reply(call).await?)?;
+    let at = begun(session, BULK_WORKFLOW, &session.api.any_reply(call).await?)?;
     if options.detach {
         let started = json!({ "executionId": at.id, "workflowId": at.workflow });
         session.screen.value(&started, |_| vec![plain(&at.id)])?;
@@ -170,8 +168,11 @@ async fn conclude(session: &Session, at: &Located, is_watched: bool) -> Result<E
     if count("done") == 0 && count("failed") == 0 && exit == Exit::Ok {
         let why = format!("none of the {} executions changed", count("matched"));
         return Err(Failure::new(Exit::Failed, why).advise(
-            "all were skipped: they are in another state, or wait for data, which `inbox answer` gives",
+            "all were skipped: they are in another state, compensate already, or wait for data, which `inbox answer` gives",
         ));
+    }
+    if count("compensating") > 0 {
+        session.note(&cancelled(count("done"), count("compensating")));
     }
     match count("failed") {
         0 => Ok(exit),
@@ -185,6 +186,14 @@ async fn conclude(session: &Session, at: &Located, is_watched: bool) -> Result<E
             Err(failure)
         }
     }
+}
+
+/// Says that cancelled executions have not ended.
+fn cancelled(done: u64, compensating: u64) -> String {
+    format!(
+        "{done} cancelled, of these {compensating} compensate first; those whose compensation fails \
+         wait for a person: greenroom inbox list"
+    )
 }
 
 fn none_matched() -> Failure {

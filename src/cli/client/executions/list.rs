@@ -82,7 +82,10 @@ fn unnamed(stuck: &Value, shown: usize) -> Option<String> {
 fn about(execution: &Value) -> String {
     let reasons = [(&execution["error"], "message"), (&execution["suspension"], "reason")];
     let reason = reasons.into_iter().map(|(of, key)| text(of, key)).find(|it| !it.is_empty());
+    let omitted = execution["suspensionsOmitted"].as_u64().unwrap_or(0);
+    let others = items(execution, "suspensions").len().saturating_sub(1) as u64 + omitted;
     plain(&match (reason, &execution["replayedFrom"]) {
+        (Some(reason), _) if others > 0 => format!("{reason} +{others}"),
         (Some(reason), _) => reason.to_owned(),
         (None, _) if text(execution, "status") == "running" => {
             format!("event {} at {}", execution["lastSequence"], text(execution, "updatedAt"))
@@ -108,6 +111,11 @@ mod tests {
         for (execution, expected) in [
             (json!({ "status": "error", "error": { "message": "no\u{1b}" } }), "no\\u{1b}"),
             (json!({ "status": "suspended", "suspension": { "reason": "yes?" } }), "yes?"),
+            (
+                json!({ "suspension": { "reason": "yes?" }, "suspensions": [{}, {}, {}],
+                        "suspensionsOmitted": 27 }),
+                "yes? +29",
+            ),
             (json!({ "status": "running", "lastSequence": 4, "updatedAt": "T" }), "event 4 at T"),
             (
                 json!({ "status": "completed", "replayedFrom": { "executionId": "e" } }),

@@ -8,11 +8,14 @@ use super::Which;
 use crate::cli::client::api::Call;
 use crate::cli::client::complete;
 use crate::cli::client::exit::{Exit, Failure, quoted};
-use crate::cli::client::follow::{Located, begun, conclude, follow_from, report};
+use crate::cli::client::follow::{
+    Following, Located, begun, conclude, follow_from, follow_new, report,
+};
 use crate::cli::client::problems::all_of;
+use crate::cli::client::screen::note;
 use crate::cli::client::session::{Session, attended, duration_of, put_json, put_text};
 use crate::cli::client::show::Show;
-use crate::cli::client::text::{items, text};
+use crate::cli::client::text::{items, plain, text};
 
 /// Options of `resume`.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
@@ -47,7 +50,7 @@ pub(in crate::cli) struct Resume {
 pub(in crate::cli) struct Replay {
     #[command(flatten)]
     which: Which,
-    /// Step to begin with. Default: the one that failed.
+    /// Step to begin with. Default: the one that failed, or the first one that was compensated.
     #[arg(long, value_name = "STEP", add = complete::steps())]
     step: Option<String>,
     /// Run the workflow as it is configured now, not as the execution began with it.
@@ -59,9 +62,8 @@ pub(in crate::cli) struct Replay {
     /// Input in place of the recorded one: JSON, @FILE, or - for stdin.
     #[arg(short, long, value_name = "JSON", add = complete::json_files())]
     input: Option<String>,
-    /// Leave it running after this time, as 30s or 5m, with exit code 124.
-    #[arg(long, value_name = "DURATION", value_parser = duration_of)]
-    timeout: Option<Duration>,
+    #[command(flatten)]
+    following: Following,
     /// Id of the new execution.
     #[arg(long, value_name = "ID")]
     execution_id: Option<String>,
@@ -155,19 +157,28 @@ pub(super) async fn replay(session: &Session, options: &Replay) -> Result<Exit, 
     put_text(&mut body["options"], "userId", options.user.as_ref());
     let at = options.which.locate(&session.api).await?;
     let path = at.path("replay");
-    let key = options.idempotency_key.as_deref();
-    let headers: Vec<_> = key.map(|key| ("idempotency-key", key)).into_iter().collect();
-    // answered when the new execution ends or waits
+    let mut headers = vec![("prefer", "respond-async")];
+    headers.extend(options.idempotency_key.as_deref().map(|key| ("idempotency-key", key)));
+    // servers of earlier versions answer when the new execution ends or waits
     let call = Call::post(&path, &body).headers(&headers).long();
-    let left = |exit| {
+    let unanswered = |exit| {
         let id = quoted(&at.id);
-        Failure::new(exit, "the new execution continues at the server, if it has begun")
+        Failure::new(exit, "the server has not answered; the new execution may have begun")
             .advise(format!("look: greenroom executions list --replay-of {id}"))
     };
-    let reply = attended(session.api.any_reply(call), options.timeout, left).await?;
+    let replaying = session.api.any_reply(call);
+    let reply = attended(replaying, options.following.timeout, unanswered).await?;
     let new = begun(session, &at.workflow, &reply)?;
-    let state: Value = new.state(&session.api).await?;
-    report(session, &new, &state, true).await
+    note(&begins(&new.id, text(&reply.body["data"]["replayedFrom"], "stepId")));
+    follow_new(session, &new, &options.following).await
+}
+
+/// Says from which step a replay began.
+fn begins(id: &str, step: &str) -> String {
+    plain(&match step {
+        "" => format!("{id} has begun"),
+        step => format!("{id} begins at {step}"),
+    })
 }
 
 #[cfg(test)]

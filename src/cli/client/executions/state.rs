@@ -19,6 +19,8 @@ pub(super) fn lines_of(screen: &Screen, state: &Value) -> Vec<String> {
         ("status", coloured(screen, &state["status"])),
         ("waits for", waits.join("; ")),
         ("error", plain(text(error, "message"))),
+        ("cancelled", cell(&state["reason"])),
+        ("by", cell(&state["cancelledBy"]["id"])),
         ("started", cell(&state["startAt"])),
         ("ended", cell(&state["endAt"])),
         ("user", cell(&state["userId"])),
@@ -54,4 +56,23 @@ fn steps(steps: &[Value]) -> Table<5> {
         ]);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cli::client::screen::Form;
+
+    #[test]
+    fn a_cancelled_execution_says_why_and_by_whom() {
+        let state = json!({
+            "executionId": "e", "workflowId": "w", "status": "cancelled", "reason": "late\u{1b}",
+            "cancelledBy": { "id": "eve", "verified": false }, "steps": [],
+        });
+        let lines = lines_of(&Screen::plain(Form::Table), &state);
+        let after: Vec<_> = lines.iter().skip(3).take(2).collect();
+        assert_eq!(after, ["cancelled  late\\u{1b}", "by         eve"]);
+    }
 }

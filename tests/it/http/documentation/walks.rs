@@ -192,6 +192,8 @@ fn walk_moves(documented: &Documented) {
     documented.post(&replay, &at("add", "x-1", "replay"), &again);
     documented.get(&format!("{EXECUTION}/state"), &at("add", "x-10", "state"));
     assert_eq!(documented.post(&replay, &at("add", "x-1", "replay"), &again).status, 409);
+    let (place, again) = (at("add", "x-1", "replay"), json!({ "stepId": "two" }));
+    assert_eq!(documented.ask("POST", &replay, &place, ASYNC, Some(&again)).status, 202);
     for (workflow, id, body) in [
         ("add", "x-1", json!({ "stepId": "none" })),
         ("pair", "x-3", json!({ "stepId": "l" })),
