@@ -124,10 +124,7 @@ pub(super) fn execute(components: &mut Components) -> Described {
             "Responds when the execution has completed, is suspended or was cancelled. It \
              continues if the client disconnects.",
         )
-        .with([
-            parts::reference("parameters", parts::IDEMPOTENCY_KEY),
-            parts::reference("parameters", parts::PREFER),
-        ])
+        .with([parts::IDEMPOTENCY_KEY, parts::PREFER].map(|it| parts::reference("parameters", it)))
         .answering(200, answer)
         .answering(202, parts::accepted_answer(RECORDED, data))
         .refusing([key_invalid(), ApiError::KeyReused, failed()])

@@ -152,7 +152,7 @@ async fn read(
     Ok(false)
 }
 
-/// What becomes of an execution that a command has started.
+/// Options for an execution that a command has started.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub(in crate::cli) struct Following {
     /// Show its events while it runs.

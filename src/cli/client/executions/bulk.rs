@@ -27,7 +27,7 @@ pub(in crate::cli) enum Command {
     Resume,
     /// Ends running and suspended executions for good.
     Cancel,
-    /// Runs failed executions again, each from the step that failed or the first one that was undone.
+    /// Runs failed executions again, each from the step that failed or the first one undone.
     Replay,
 }
 
@@ -168,7 +168,8 @@ async fn conclude(session: &Session, at: &Located, is_watched: bool) -> Result<E
     if count("done") == 0 && count("failed") == 0 && exit == Exit::Ok {
         let why = format!("none of the {} executions changed", count("matched"));
         return Err(Failure::new(Exit::Failed, why).advise(
-            "all were skipped: they are in another state, compensate already, or wait for data, which `inbox answer` gives",
+            "all were skipped: they are in another state, compensate already, or wait for data, which \
+             `inbox answer` gives",
         ));
     }
     if count("compensating") > 0 {

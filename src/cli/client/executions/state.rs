@@ -66,7 +66,7 @@ mod tests {
     use crate::cli::client::screen::Form;
 
     #[test]
-    fn a_cancelled_execution_says_why_and_by_whom() {
+    fn a_cancelled_execution_says_why_and_who_did_it() {
         let state = json!({
             "executionId": "e", "workflowId": "w", "status": "cancelled", "reason": "late\u{1b}",
             "cancelledBy": { "id": "eve", "verified": false }, "steps": [],
