@@ -25,13 +25,20 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
             };
             format!("{path} starts #{attempt}{why}{opening}")
         }
-        Fact::StepCompleted { path, attempt: _, since: _, output, usage, compensable, mcp } => {
+        Fact::StepCompleted {
+            path,
+            attempt: _,
+            since: _,
+            output,
+            usage,
+            compensable,
+            skipped,
+            mcp,
+        } => {
             let compensable = if *compensable { ", and can be reversed" } else { "" };
-            format!(
-                "{path} gives {output}{}{compensable}{}",
-                used(usage.as_deref()),
-                via(mcp.as_deref())
-            )
+            let skipped = if *skipped { ", skipped" } else { "" };
+            let (used, via) = (used(usage.as_deref()), via(mcp.as_deref()));
+            format!("{path} gives {output}{skipped}{used}{compensable}{via}")
         }
         Fact::StepFailed { path, attempt: _, since: _, error, class: _, next, usage, mcp } => {
             let used = used(usage.as_deref()) + &via(mcp.as_deref());
