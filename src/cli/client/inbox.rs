@@ -66,7 +66,7 @@ pub(in crate::cli) struct Filters {
     /// Only of this kind.
     #[arg(long, value_enum)]
     kind: Option<Kind>,
-    /// Only those with a deadline before this time (2026-11-20T09:00:00Z, or a day).
+    /// Only those with a deadline before this time (2026-11-20T09:00:00Z, or a day in UTC).
     #[arg(long, value_name = "TIME")]
     due: Option<String>,
     /// Only those that somebody has claimed, or only the others.
