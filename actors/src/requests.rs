@@ -221,6 +221,8 @@ pub struct CompensationState {
     pub reason: Arc<str>,
     /// Number of steps that are compensated.
     pub completed: usize,
+    /// Number of steps whose compensation a person skipped.
+    pub skipped: usize,
     /// Number of steps that are not.
     pub remaining: usize,
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::domain::ids::ExecutionId;
-pub use crate::domain::machine::{AtDeadline, Awaited, Cause, ChildQuestion, Ending, FailedStep};
+pub use crate::domain::machine::{
+    AtDeadline, Awaited, Cause, ChildQuestion, Ending, FailedStep, SkippedCompensation,
+};
 pub use crate::domain::note::CallStage;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{Ask, Header, Projection, Status};

@@ -135,6 +135,7 @@ fn ran(step: &str, at: Timestamp, output: Value) -> [Fact; 2] {
             output,
             usage: None,
             compensable: false,
+            skipped: false,
             mcp: None,
         },
     ]

@@ -264,6 +264,6 @@ fn next_due(ask: &Asked) -> Option<Timestamp> {
 fn is_call(kind: AskKind) -> bool {
     match kind {
         AskKind::Approval | AskKind::Input => true,
-        AskKind::Step | AskKind::Function => false,
+        AskKind::Step | AskKind::Function | AskKind::Compensation => false,
     }
 }

@@ -55,6 +55,7 @@ mod tool_failures;
 mod tool_streams;
 mod tools;
 mod traces;
+mod undoing;
 pub(crate) mod upstream;
 mod watchers;
 mod why;

@@ -99,6 +99,9 @@ pub enum Fact {
         /// True for a child with completed steps that can be compensated.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         compensable: bool,
+        /// True for a compensation that a person skipped.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        skipped: bool,
         /// Newest request of the attempt to an MCP server, if it has made one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mcp: Option<Box<McpCall>>,

@@ -51,7 +51,7 @@ pub use call::{Callee, DueCall, FunctionCall};
 pub use child::{ChildReport, ChildStatus};
 pub use command::{Command, Decision, Handled, Refusal};
 pub use effect::{AgentCall, ChildCall, Effect, EffectKind};
-pub use ending::{Ending, FailedStep};
+pub use ending::{Ending, FailedStep, SKIPPED_MAX, SkippedCompensation};
 pub use finish::{Spent, StepResult, ToolQuestion};
 pub use replay::{ReplayFrom, ReplayRefusal};
 pub use resume::{OwnCheck, Resume};

@@ -30,6 +30,7 @@ use crate::usage::Usage;
 
 pub use crate::outcome::Outcome;
 pub use apply::MisplacedFact;
+pub(crate) use compensating::is_skip;
 pub use compensating::{BegunCompensation, Compensating};
 pub use lanes::Lanes;
 pub use node::{Child, Node, Phase, Resumed, Sequence, Settled, Wait};

@@ -42,6 +42,7 @@ mod machine {
     mod reversal;
     mod rules;
     mod sequence;
+    mod skipped;
     mod sleep;
     mod status;
     mod suspend;

@@ -132,13 +132,18 @@ fn new_ask(
     }
 }
 
-/// A step suspends before its first attempt; after that, only its function does. The calls for
+/// A step suspends before its first attempt; after that, only its function does. A compensation asks
+/// after its last. The calls for
 /// which the generation of a step waits have asks of their own: then returns `None`.
 fn kind_of(step: &Step, attempts: u32) -> Option<AskKind> {
     if step.waits_for_generation(attempts) {
         return None;
     }
-    Some(if attempts == 0 { AskKind::Step } else { AskKind::Function })
+    Some(match attempts {
+        _ if step.is_compensation() => AskKind::Compensation,
+        0 => AskKind::Step,
+        _ => AskKind::Function,
+    })
 }
 
 fn opened_by(fact: &Fact, at: Timestamp, machine: &Machine) -> Option<NewAsk> {

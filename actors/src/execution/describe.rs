@@ -46,11 +46,13 @@ fn compensation_of(compensating: &Compensating, start: &Start) -> CompensationSt
     let cause =
         start.reversal.as_ref().and_then(|reversal| reversal.cause.get("message")?.as_str());
     let reason = compensating.outcome.why().cloned().or_else(|| cause.map(Arc::from));
-    let completed = compensating.begun.iter().filter(|it| it.node.output().is_some()).count();
+    let ended = compensating.begun.iter().filter(|it| it.node.output().is_some()).count();
+    let skipped = compensating.skipped().count();
     CompensationState {
         since: compensating.since,
         reason: reason.unwrap_or_default(),
-        completed,
-        remaining: compensating.begun.len() - completed + compensating.due.len(),
+        completed: ended - skipped,
+        skipped,
+        remaining: compensating.begun.len() - ended + compensating.due.len(),
     }
 }

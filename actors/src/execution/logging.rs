@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::domain::assignment::Assignee;
 use crate::domain::fact::{Fact, Recorded};
 use crate::domain::failure::ErrorClass;
-use crate::domain::ids::ExecutionId;
+use crate::domain::ids::{ExecutionId, compensated_path};
 use crate::observe::log_record::LogScope;
 use crate::observe::trace::execution::attempt_span;
 use crate::ports::store::Header;
@@ -80,10 +80,25 @@ fn log_fact(id: &ExecutionId, fact: &Fact) {
             log::debug!(reason:% = suspension.reason; "execution {id} suspended");
         }
         Fact::WorkflowResumed => log::debug!("execution {id} resumed"),
-        Fact::CompensationStarted { outcome } => match outcome.why() {
-            Some(why) => log::warn!("execution {id} compensates its completed steps: {why}"),
-            None => log::debug!("execution {id} compensates the steps of an earlier one"),
+        Fact::CompensationStarted { outcome } => match (outcome.why(), outcome.cancel_reason()) {
+            (Some(why), None) => {
+                log::warn!("execution {id} compensates its completed steps: {why}");
+            }
+            (Some(why), Some(_)) => {
+                log::info!("execution {id} compensates its completed steps: {why}");
+            }
+            (None, _) => log::debug!("execution {id} compensates the steps of an earlier one"),
         },
+        Fact::StepSuspended { path, reason, .. } if compensated_path(path).is_some() => {
+            log::warn!(
+                step:% = path;
+                "execution {id}: {reason}; it waits for an answer, retry or skip: greenroom inbox \
+                 list --kind compensation"
+            );
+        }
+        Fact::StepCompleted { path, skipped: true, .. } => {
+            log::info!(step:% = path; "execution {id}: {path} was skipped; it is not undone");
+        }
         Fact::WorkflowCompleted { .. } => log::debug!("execution {id} completed"),
         Fact::WorkflowCancelled { reason, .. } => {
             log::debug!(reason:%; "execution {id} cancelled");

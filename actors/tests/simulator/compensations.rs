@@ -165,7 +165,7 @@ fn everything_is_undone_in_reverse(stage: &Stage, machine: &Machine, compensatin
     let begun: Vec<_> = begun.map(str::to_owned).collect();
     let due = due(stage, id);
     stage.require(begun == due, || format!("{id} has to undo {due:?} and undid {begun:?}"));
-    for BegunCompensation { path, node } in &compensating.begun {
+    for BegunCompensation { path, node, skipped: _ } in &compensating.begun {
         let is_done = matches!(node.phase, Phase::Completed { .. });
         stage.require(is_done, || format!("{id} {path} has not completed: {:?}", node.phase));
     }
@@ -193,7 +193,7 @@ fn children_are_reversed(
 ) {
     let id = &machine.state().id;
     let facts = stage.facts(compensated_execution(id, &stage.facts(id)));
-    for BegunCompensation { path, node } in &compensating.begun {
+    for BegunCompensation { path, node, skipped: _ } in &compensating.begun {
         let is_reversal = machine.node(path).is_some_and(|it| matches!(it.0.work, Work::Reversal));
         let Some(child) = node.child.as_ref().filter(|_| is_reversal) else { continue };
         let reversed = machines.get(&child.id).and_then(|it| it.state().start.reversal.as_ref());

@@ -1637,7 +1637,7 @@ export interface components {
         Ask: {
             askId: string;
             /** @enum {string} */
-            kind: "step" | "function" | "approval" | "input";
+            kind: "step" | "function" | "compensation" | "approval" | "input";
             /** @enum {string} */
             state: "open" | "answered" | "expired" | "withdrawn";
             /**
@@ -2213,7 +2213,12 @@ export interface components {
             reason: string;
             /** @description Number of steps that are compensated. */
             completed: number;
-            /** @description Number of steps that are not. */
+            /**
+             * @description Number of steps whose compensation a person skipped. Among the steps, these have the status `skipped`,
+             *     and `resumedBy` says who it was, if that is known.
+             */
+            skipped: number;
+            /** @description Number of steps that are neither. */
             remaining: number;
         };
         CompletionDetails: {
@@ -2329,6 +2334,11 @@ export interface components {
              *     failed step or what contains it, or the first step that was compensated.
              */
             replayFrom: string[];
+            /**
+             * @description Steps that were not compensated, because a person skipped it; the newest 50. A replay from one of them, or
+             *     from one before, repeats it.
+             */
+            skippedCompensations?: components["schemas"]["SkippedCompensation"][];
         };
         /** @description `error` of an execution. */
         ExecutionFailure: {
@@ -3367,6 +3377,15 @@ export interface components {
          * @enum {string}
          */
         SeenData: "all" | "own" | "none";
+        /** @description Compensation that a person skipped. */
+        SkippedCompensation: {
+            /** @description The step that was not compensated. */
+            path: string;
+            /** @description Time of the answer. */
+            at?: components["schemas"]["Timestamp"];
+            /** @description User who answered, if known. */
+            by?: components["schemas"]["Principal"];
+        };
         /** @description A span with OpenTelemetry's fields. */
         Span: {
             traceId: string;
@@ -3850,6 +3869,11 @@ export interface components {
             /** Format: int32 */
             attempt?: number;
             willRetry?: boolean;
+            /**
+             * @description True for a compensation that a person skipped; `step-resumed` before it says who. Absent in records of
+             *     older versions.
+             */
+            skipped?: boolean;
             reason?: string;
             payload?: unknown;
             deadline?: components["schemas"]["Timestamp"];
@@ -7512,8 +7536,8 @@ export interface operations {
     listAsks: {
         parameters: {
             query?: {
-                /** @description `step`: by the rule of a step; `function`: by its function */
-                kind?: "step" | "function" | "approval" | "input";
+                /** @description `step`: by the rule of a step; `function`: by its function; `compensation`: because its compensation has failed; `approval`, `input`: by a tool of an agent */
+                kind?: "step" | "function" | "compensation" | "approval" | "input";
                 /** @description Only asks of this workflow */
                 workflowId?: string;
                 /** @description Only asks of generations of this agent */
@@ -7562,8 +7586,8 @@ export interface operations {
     watchAsks: {
         parameters: {
             query?: {
-                /** @description `step`: by the rule of a step; `function`: by its function */
-                kind?: "step" | "function" | "approval" | "input";
+                /** @description `step`: by the rule of a step; `function`: by its function; `compensation`: because its compensation has failed; `approval`, `input`: by a tool of an agent */
+                kind?: "step" | "function" | "compensation" | "approval" | "input";
                 /** @description Only asks of this workflow */
                 workflowId?: string;
                 /** @description Only asks of generations of this agent */

@@ -93,3 +93,19 @@ test("what was under way when the workflow ended is not left running", () => {
 test("parents are found through blocks and rounds", () => {
   assert.deepEqual(parents("a[2]/b/c/d"), ["a[2]", "a", "a[2]/b", "a[2]/b/c"]);
 });
+
+test("a compensation that was skipped is not completed, in older records neither", () => {
+  const skip = (complete: Partial<WorkflowEvent>): Record<string, string> =>
+    kinds(
+      record(
+        start,
+        { type: "compensation-start", from: "a", path: "a:compensate" },
+        { type: "step-suspended", from: "a", path: "a:compensate", reason: "it failed", suspensionId: "s1" },
+        { type: "step-resumed", from: "a", path: "a:compensate", suspensionId: "s1", ...complete },
+        { type: "compensation-complete", from: "a", path: "a:compensate", ...complete },
+      ),
+    );
+  assert.deepEqual(skip({ skipped: true }), { "a:compensate": "skipped" });
+  assert.deepEqual(skip({ resumeData: { action: "skip" } }), { "a:compensate": "skipped" });
+  assert.deepEqual(skip({ resumeData: { action: "retry" } }), { "a:compensate": "completed" });
+});

@@ -149,8 +149,12 @@ function applyToStep(model: Model, seq: number, event: WorkflowEvent): void {
       begin(step, time);
       break;
     case "step-complete":
-    case "compensation-complete":
       step.kind = "completed";
+      step.output = event.output;
+      close(step, time);
+      break;
+    case "compensation-complete":
+      step.kind = isSkip(step, event) ? "skipped" : "completed";
       step.output = event.output;
       close(step, time);
       break;
@@ -179,6 +183,12 @@ function applyToStep(model: Model, seq: number, event: WorkflowEvent): void {
     default:
       break;
   }
+}
+
+/** True for a compensation that a person skipped: by its mark, in older records by the answer before. */
+function isSkip(step: Step, event: WorkflowEvent): boolean {
+  const answer = step.waits.at(-1)?.data;
+  return event.skipped === true || (typeof answer === "object" && answer !== null && "action" in answer && answer.action === "skip");
 }
 
 function stepAt(model: Model, path: string, event: WorkflowEvent, seq: number): Step {

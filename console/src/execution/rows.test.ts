@@ -47,3 +47,8 @@ test("a child that the trace does not have stands under its step, once", () => {
   const known = new Map([["a", [span("c", "chat m", {})]]]);
   assert.deepEqual(rowsOf(begun, known, () => false, children).map((row) => row.label), ["a", "turn m", "b"]);
 });
+
+test("a compensation is told apart from its step", () => {
+  const begun = model({ type: "workflow-start" }, { type: "step-start", from: "a" }, { type: "step-complete", from: "a" }, { type: "compensation-start", from: "a", path: "a:compensate" }, { type: "compensation-start", from: "b", path: "each[2]/b:compensate" });
+  assert.deepEqual(rowsOf(begun, new Map(), () => false).map((row) => row.label), ["a", "↩ a", "↩ b [2]"]);
+});

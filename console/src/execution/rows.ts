@@ -1,4 +1,5 @@
 import type { SpanNode } from "../api/types.ts";
+import { undonePath } from "../graph/definition.ts";
 import type { Kind } from "../parts/Status.tsx";
 import type { Busy } from "./scale.ts";
 import { type Model, parents, type Step, withoutRounds } from "./fold.ts";
@@ -70,11 +71,12 @@ export function rowsOf(model: Model, calls: ReadonlyMap<string, readonly SpanNod
   return rows;
 }
 
-/** The id with its round: `paragraph [3]`, as steps of one block have the same id in every round. */
+/** The id with its round: `paragraph [3]`, as steps of one block have the same id in every round. A compensation is `↩ pay`. */
 function labelOf(step: Step): string {
-  if (!step.path.includes("[")) return step.id;
+  const id = undonePath(step.path) === null ? step.id : `↩ ${step.id}`;
+  if (!step.path.includes("[")) return id;
   const rounds = [...step.path.matchAll(/\[(\d+)\]/g)].map((match) => match[1]);
-  return rounds.length > 0 ? `${step.id} [${rounds.join(", ")}]` : step.id;
+  return rounds.length > 0 ? `${id} [${rounds.join(", ")}]` : id;
 }
 
 function piecesOf(step: Step, isSleep: boolean): Piece[] {

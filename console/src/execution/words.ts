@@ -31,6 +31,7 @@ export function eventWord(event: WorkflowEvent): { text: string; kind: Kind } {
     const held = [event.suspension, ...(event.suspensions ?? [])].some((each) => each?.pause);
     return { text, kind: held ? "held" : "waiting" };
   }
+  if (event.type === "compensation-complete" && event.skipped) return { text: "compensation skipped", kind: "skipped" };
   if (event.type === "step-error" && event.willRetry) return { text: "attempt failed, retries", kind: "retrying" };
   return { text, kind };
 }

@@ -172,6 +172,7 @@ function Row({ ask, about, workflows, isChosen, href }: { ask: Ask; about: strin
       </span>
       <span class="quiet small from">
         <bdi>{origin(ask, workflows).text}</bdi>
+        {ask.kind === "compensation" && " · compensation failed"}
         {about && (
           <>
             {" · "}

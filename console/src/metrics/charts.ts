@@ -64,6 +64,7 @@ export const charts: ChartOf[] = [
     unit: "number",
     series: [
       { label: "questions", metric: "greenroom_asks", as: "now", where: { kind: /step|function|input/ }, colour: "--waiting" },
+      { label: "failed compensations", metric: "greenroom_asks", as: "now", where: { kind: "compensation" }, colour: "--failed" },
       { label: "approvals of tools", metric: "greenroom_asks", as: "now", where: { kind: "approval" }, colour: "--held" },
     ],
   },

@@ -47,11 +47,12 @@ pub fn generation_status_of(code: i64) -> Result<GenerationStatus, Damaged> {
     }
 }
 
-/// Returns the code of a kind of asks.
+/// Returns the code of a kind of asks. Those of failed compensations have that of functions, which
+/// older versions read, and are told apart by their path: see [`ask_kind_at`].
 pub fn ask_kind_code(kind: AskKind) -> i64 {
     match kind {
         AskKind::Step => 0,
-        AskKind::Function => 1,
+        AskKind::Function | AskKind::Compensation => 1,
         AskKind::Approval => 2,
         AskKind::Input => 3,
     }
@@ -61,6 +62,14 @@ pub fn ask_kind_code(kind: AskKind) -> i64 {
 pub fn ask_kind_of(code: i64) -> Result<AskKind, Damaged> {
     let found = AskKind::ALL.into_iter().find(|kind| ask_kind_code(*kind) == code);
     found.ok_or_else(|| unknown(code, "kind of asks"))
+}
+
+/// Returns the kind of an ask from the one of its code. `undoes`: its path is that of a compensation.
+pub fn ask_kind_at(of_code: AskKind, undoes: bool) -> AskKind {
+    match of_code {
+        AskKind::Function if undoes => AskKind::Compensation,
+        other => other,
+    }
 }
 
 /// Returns the code of the state of an ask. Open has the lowest, by which its indexes are partial.
@@ -140,7 +149,8 @@ mod tests {
             assert_eq!(generation_status_of(generation_code(status)).unwrap(), status);
         }
         for kind in AskKind::ALL {
-            assert_eq!(ask_kind_of(ask_kind_code(kind)).unwrap(), kind);
+            let of_code = ask_kind_of(ask_kind_code(kind)).unwrap();
+            assert_eq!(ask_kind_at(of_code, kind == AskKind::Compensation), kind);
         }
         for state in AskState::ALL {
             assert_eq!(ask_state_of(ask_state_code(state)).unwrap(), state);

@@ -52,8 +52,9 @@ pub(crate) const ONE: &str =
 pub(crate) const CONTENT: &str = "SELECT details, answer FROM asks WHERE id = $1";
 
 /// Reads every open ask.
-pub(crate) const COUNT: &str = "SELECT kind, count(*), min(opened) FROM asks
-    WHERE state = 0 GROUP BY kind ORDER BY kind";
+pub(crate) const COUNT: &str = "SELECT kind, count(*), min(opened),
+        (path LIKE '%:compensate')::int AS undoes
+    FROM asks WHERE state = 0 GROUP BY kind, undoes ORDER BY kind, undoes";
 
 /// Selects `$1` asks in the order of an index, and then what they belong to.
 macro_rules! page {

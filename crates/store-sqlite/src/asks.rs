@@ -55,8 +55,8 @@ const DUE: &str = concat!(
 );
 
 /// Reads every open ask.
-const COUNT: &str = "SELECT kind, count(*), min(opened) FROM asks INDEXED BY asks_open
-    WHERE state = 0 GROUP BY kind ORDER BY kind";
+const COUNT: &str = "SELECT kind, count(*), min(opened), path LIKE '%:compensate' AS undoes
+    FROM asks INDEXED BY asks_open WHERE state = 0 GROUP BY kind, undoes ORDER BY kind, undoes";
 
 /// Selects open asks behind a place, by deadline.
 macro_rules! open {

@@ -43,7 +43,12 @@ fn filters() -> [Value; 7] {
     let assignees = json!({ "type": "string", "pattern": pattern });
     let claimed = json!({ "type": "boolean" });
     [
-        parts::query("kind", "`step`: by the rule of a step; `function`: by its function", kinds),
+        parts::query(
+            "kind",
+            "`step`: by the rule of a step; `function`: by its function; `compensation`: because its compensation has \
+             failed; `approval`, `input`: by a tool of an agent",
+            kinds,
+        ),
         parts::query("workflowId", "Only asks of this workflow", parts::name()),
         parts::query("agentId", "Only asks of generations of this agent", parts::name()),
         parts::query(

@@ -50,6 +50,11 @@ pub struct EventFrame<'a> {
     error_status: Option<u16>,
     attempt: Option<u32>,
     will_retry: Option<bool>,
+    /// True for a compensation that a person skipped; `step-resumed` before it says who. Absent in records of
+    /// older versions.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    skipped: bool,
     reason: Option<&'a str>,
     payload: Option<&'a Value>,
     deadline: Option<Iso>,
@@ -285,9 +290,9 @@ fn step_frame<'a>(frame: EventFrame<'a>, recorded: &'a Recorded) -> EventFrame<'
             let (from, path) = at(path);
             EventFrame { from, path, suspension_id: id.as_deref(), resumed_by, ..frame }
         }
-        Fact::StepCompleted { path, output, .. } => {
+        Fact::StepCompleted { path, output, skipped, .. } => {
             let (from, path) = at(path);
-            EventFrame { from, path, output: Some(output), ..frame }
+            EventFrame { from, path, output: Some(output), skipped: *skipped, ..frame }
         }
         Fact::StepFailed { path, attempt, error, class, next, .. } => {
             let (from, path) = at(path);

@@ -174,7 +174,7 @@ pub fn raw_event(event: &GenerationEvent) -> RawEvent<'_> {
         }
         GenerationEvent::Ask(ask) => match ask.kind {
             AskKind::Approval => RawEvent::ToolApprovalRequest(PendingAskView::of(ask)),
-            AskKind::Input | AskKind::Step | AskKind::Function => {
+            AskKind::Input | AskKind::Step | AskKind::Function | AskKind::Compensation => {
                 RawEvent::Ask(PendingAskView::of(ask))
             }
         },

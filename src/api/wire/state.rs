@@ -141,15 +141,18 @@ pub struct CompensationView<'a> {
     pub reason: &'a str,
     /// Number of steps that are compensated.
     pub completed: usize,
-    /// Number of steps that are not.
+    /// Number of steps whose compensation a person skipped. Among the steps, these have the status `skipped`,
+    /// and `resumedBy` says who it was, if that is known.
+    pub skipped: usize,
+    /// Number of steps that are neither.
     pub remaining: usize,
 }
 
 impl<'a> CompensationView<'a> {
     fn of(state: &'a CompensationState) -> Self {
-        let CompensationState { since, reason, completed, remaining } = state;
-        let (completed, remaining) = (*completed, *remaining);
-        Self { since: Iso(*since), reason, completed, remaining }
+        let CompensationState { since, reason, completed, skipped, remaining } = state;
+        let (completed, skipped, remaining) = (*completed, *skipped, *remaining);
+        Self { since: Iso(*since), reason, completed, skipped, remaining }
     }
 }
 

@@ -143,7 +143,7 @@ fn data_of(ask: &PendingAsk, approvals: ApprovalForm) -> Option<UiPart<'_>> {
         (AskKind::Approval, ApprovalForm::Data) => {
             Some(UiPart::Approval(UiApprovalRequest::of(ask)))
         }
-        (AskKind::Input | AskKind::Step | AskKind::Function, _) => {
+        (AskKind::Input | AskKind::Step | AskKind::Function | AskKind::Compensation, _) => {
             Some(UiPart::Ask(UiAsk::of(ask)))
         }
     }

@@ -151,7 +151,7 @@ pub fn ui_chunk(event: &GenerationEvent, approvals: ApprovalForm) -> Option<UiCh
             (AskKind::Approval, ApprovalForm::Data) => {
                 UiChunk::DataApproval(DataPart::approving(ask))
             }
-            (AskKind::Input | AskKind::Step | AskKind::Function, _) => {
+            (AskKind::Input | AskKind::Step | AskKind::Function | AskKind::Compensation, _) => {
                 UiChunk::DataAsk(DataPart::asking(ask))
             }
         },

@@ -22,6 +22,7 @@ pub(super) fn detail_of(event: &Value) -> String {
     let detail = plain(detail);
     match text(event, "type") {
         "workflow-result" => text(event, "status").to_owned(),
+        "compensation-complete" if event["skipped"] == true => "skipped, not undone".to_owned(),
         "step-error" if event["willRetry"] == true => {
             format!("attempt {}: {detail}; it is tried again", event["attempt"])
         }
@@ -99,6 +100,11 @@ mod tests {
                 json!({ "type": "step-error", "from": "b", "error": "no\u{1b}", "attempt": 2,
                     "willRetry": true }),
                 "step-error          b  attempt 2: no\\u{1b}; it is tried again",
+            ),
+            (
+                json!({ "type": "compensation-complete", "from": "b", "path": "b:compensate",
+                    "skipped": true }),
+                "compensation-complete  b:compensate  skipped, not undone",
             ),
             (
                 json!({ "type": "workflow-suspended", "suspension": { "reason": "yes?" } }),

@@ -5,6 +5,7 @@ mod of_execution;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use greenroom_actors::ports::store::AskKind;
 use serde_json::{Value, json};
 
 use self::of_execution::known;
@@ -62,9 +63,45 @@ pub(in crate::cli) struct Filters {
     /// Only those that ask these: me, user:ID, role:NAME or none.
     #[arg(long, value_name = "WHO")]
     to: Option<String>,
+    /// Only of this kind.
+    #[arg(long, value_enum)]
+    kind: Option<Kind>,
+    /// Only those with a deadline before this time (2026-11-20T09:00:00Z, or a day in UTC).
+    #[arg(long, value_name = "TIME")]
+    due: Option<String>,
+    /// Only those that somebody has claimed, or only the others.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    claimed: Option<bool>,
     /// Most asks to list.
     #[arg(short = 'n', long, default_value_t = 50)]
     limit: usize,
+}
+
+/// Kind of asks, as the server names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum Kind {
+    /// By `suspend` of a step.
+    Step,
+    /// By the function of a step.
+    Function,
+    /// The compensation of a step has failed.
+    Compensation,
+    /// A tool runs only once a person approves the call.
+    Approval,
+    /// A tool asks a person for its result.
+    Input,
+}
+
+impl Kind {
+    fn of_asks(self) -> AskKind {
+        match self {
+            Self::Step => AskKind::Step,
+            Self::Function => AskKind::Function,
+            Self::Compensation => AskKind::Compensation,
+            Self::Approval => AskKind::Approval,
+            Self::Input => AskKind::Input,
+        }
+    }
 }
 
 /// State of asks.
@@ -159,6 +196,9 @@ async fn list(session: &Session, filters: &Filters) -> Result<Exit, Failure> {
         ("agentId", filters.agent.as_deref()),
         ("userId", filters.user.as_deref()),
         ("to", filters.to.as_deref()),
+        ("kind", filters.kind.map(|kind| kind.of_asks().as_str())),
+        ("due", filters.due.as_deref()),
+        ("claimed", filters.claimed.map(|is_claimed| if is_claimed { "true" } else { "false" })),
     ];
     let query: Vec<_> = given.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
     let asks =

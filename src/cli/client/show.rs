@@ -101,6 +101,9 @@ impl Live {
             "step-error" => self.finish("✗", event, &step)?,
             "step-suspended" => self.finish("?", event, &step)?,
             "step-skipped" | "step-cancelled" => self.finish("-", event, &step)?,
+            "compensation-complete" if event["skipped"] == true => {
+                self.print("-", event, &step, &detail_of(event))?;
+            }
             "compensation-complete" => self.print("↩", event, &step, "compensated")?,
             "compensation-error" => self.print("✗", event, &step, &detail_of(event))?,
             "workflow-compensating" => self.print("↩", event, "compensates", &detail_of(event))?,

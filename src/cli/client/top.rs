@@ -122,15 +122,17 @@ fn lines_of(screen: &Screen, server: &str, view: &Value) -> Vec<String> {
     for it in items(view, "running") {
         running.row(["executionId", "workflowId", "startAt", "userId"].map(|key| cell(&it[key])));
     }
-    let mut asks = Table::new(["WAITS FOR A PERSON", "DEADLINE", "REASON"]);
+    let mut asks = Table::new(["WAITS FOR A PERSON", "KIND", "DEADLINE", "REASON"]);
     for it in items(view, "asks") {
-        asks.row([cell(&it["askId"]), cell(&it["deadline"]), plain(text(it, "reason"))]);
+        let [id, kind, deadline] = ["askId", "kind", "deadline"].map(|key| cell(&it[key]));
+        asks.row([id, kind, deadline, plain(text(it, "reason"))]);
     }
     let shown = items(view, "running").len() as u64;
     let left = total["running"].as_u64().unwrap_or(0).saturating_sub(shown);
     let more = format!("… {left} that began earlier: greenroom executions list --status running");
     let asked = items(view, "asks").len().to_string() == SHOWN_MAX;
-    let more_asks = "… there may be more: greenroom inbox list";
+    let more_asks =
+        "… there may be more: greenroom inbox list (--kind compensation: undoing has failed)";
     for (rows, more) in [
         (screen.rows(&running), Some(more).filter(|_| left > 0 && shown > 0)),
         (screen.rows(&asks), Some(more_asks.to_owned()).filter(|_| asked)),

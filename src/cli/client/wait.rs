@@ -90,7 +90,9 @@ pub(super) fn asked(ask: &Value) -> String {
 pub(super) fn how_to_answer(kind: &str, schema: &Value) -> &'static str {
     let approved = &schema["properties"]["approved"]["type"];
     let needs_more = items(schema, "required").iter().any(|key| key != "approved");
-    if kind == "approval" || approved == "boolean" && !needs_more {
+    if kind == "compensation" {
+        r#"--data '{"action":"retry"}', or '{"action":"skip"}'"#
+    } else if kind == "approval" || approved == "boolean" && !needs_more {
         "--approve, or --refuse"
     } else {
         "--data JSON"

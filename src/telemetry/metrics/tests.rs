@@ -55,6 +55,7 @@ fn completed(path: &str) -> [Recorded; 2] {
             output,
             usage: None,
             compensable: false,
+            skipped: false,
             mcp: None,
         }),
     ]

@@ -38,6 +38,19 @@ fn asks_are_listed_claimed_and_answered() {
 
     let claimed = seat.run(&["inbox", "claim", &ask, "--for", "5m", "--user", "lea"]);
     assert!(claimed.stdout.contains("claimed by     lea\n"), "{claimed:?}");
+    for (filter, found) in [
+        (&["--kind", "step"][..], 1),
+        (&["--kind", "compensation"], 0),
+        (&["--claimed"], 1),
+        (&["--claimed", "false"], 0),
+        // it has no deadline
+        (&["--due", "2999-01-01"], 0),
+    ] {
+        let listed = seat.json(&[&["inbox", "list"], filter].concat());
+        assert_eq!(listed.as_array().unwrap().len(), found, "{filter:?}");
+    }
+    let refused = seat.run(&["inbox", "list", "--due", "soon"]);
+    assert!(refused.code != 0 && refused.stderr.contains("due"), "{refused:?}");
     let late = seat.run(&["inbox", "answer", &ask, "--approve", "--user", "bob"]);
     assert_eq!(late.code, 1);
     assert!(late.stderr.contains("lea is about to answer"), "{late:?}");

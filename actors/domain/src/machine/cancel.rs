@@ -45,7 +45,7 @@ impl Machine {
     pub(super) fn next_cancelled(&self) -> Option<Fact> {
         let compensation = self.state.compensating.as_ref().and_then(|it| it.current());
         match compensation {
-            Some(BegunCompensation { path, node }) => Some(Fact::StepCancelled {
+            Some(BegunCompensation { path, node, skipped: _ }) => Some(Fact::StepCancelled {
                 path: Arc::clone(path),
                 attempt: node.attempt,
                 since: node.attempt_started_at,

@@ -192,9 +192,9 @@ impl Machine {
 /// Returns the completion of an andWorkflow step, if it is one, with what the child said.
 fn completed_by_child(fact: Fact, is_compensable: bool) -> Fact {
     match fact {
-        Fact::StepCompleted { path, attempt, since, output, usage, mcp, .. } => {
+        Fact::StepCompleted { path, attempt, since, output, usage, skipped, mcp, .. } => {
             let compensable = is_compensable;
-            Fact::StepCompleted { path, attempt, since, output, usage, compensable, mcp }
+            Fact::StepCompleted { path, attempt, since, output, usage, compensable, skipped, mcp }
         }
         other => other,
     }

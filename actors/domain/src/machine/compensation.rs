@@ -14,7 +14,7 @@ use crate::machine::failure::recorded_reason;
 use crate::machine::place::Site;
 use crate::machine::{Machine, Moment};
 use crate::principal::Principal;
-use crate::state::{BegunCompensation, Compensating, Outcome, Phase, suspension_id};
+use crate::state::{BegunCompensation, Compensating, Outcome, Phase, is_skip, suspension_id};
 
 impl Machine {
     /// Returns the fact that begins the compensation if it comes before this end and anything
@@ -45,7 +45,7 @@ impl Machine {
             };
         };
         let step = self.plan.step_at(&current.path)?;
-        let BegunCompensation { path, node } = current;
+        let BegunCompensation { path, node, skipped: _ } = current;
         let site = Site::at(path, (step, node), moment);
         if current.has_failed() {
             return Some(self.asks_about(&site));
@@ -53,7 +53,7 @@ impl Machine {
         if node.phase == Phase::Ready
             && let Some(output) = skipped_with(node.resume.as_deref())
         {
-            return Some(self.completed_with(&site, output));
+            return Some(marked_as_skipped(self.completed_with(&site, output)));
         }
         self.next_of(&site)
     }
@@ -139,7 +139,14 @@ pub(super) fn cancelled_in_scope(reason: &str) -> Value {
 
 /// Returns the output of a compensation that a person skipped; `None` if it is to run.
 fn skipped_with(answer: Option<&Value>) -> Option<Arc<Value>> {
-    let answer = answer?;
-    let is_skipped = answer.get("action").is_some_and(|action| action == "skip");
-    is_skipped.then(|| Arc::new(answer.get("output").cloned().unwrap_or_default()))
+    let answer = answer.filter(|answer| is_skip(answer))?;
+    Some(Arc::new(answer.get("output").cloned().unwrap_or_default()))
+}
+
+/// Marks the completion of a compensation that a person skipped. (One whose output is refused fails.)
+fn marked_as_skipped(mut fact: Fact) -> Fact {
+    if let Fact::StepCompleted { skipped, .. } = &mut fact {
+        *skipped = true;
+    }
+    fact
 }

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use crate::failure::AttemptError;
-use crate::ids::StepPath;
+use crate::ids::{StepPath, compensated_path};
 use crate::machine::Machine;
+use crate::principal::Principal;
 use crate::state::{End, Outcome, Phase, errors_of};
+use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// The end of an execution, with its causes.
@@ -16,6 +18,27 @@ pub struct Ending {
     pub failed: Option<FailedStep>,
     /// Steps at which a replay can begin.
     pub replayable: Vec<Arc<str>>,
+    /// Steps whose compensation a person skipped, in the order of these decisions; the newest
+    /// [`SKIPPED_MAX`].
+    #[serde(default)]
+    pub skipped: Vec<SkippedCompensation>,
+    /// Number of those before.
+    #[serde(default)]
+    pub skipped_before: usize,
+}
+
+/// Maximum number of skipped compensations of an [`Ending`].
+pub const SKIPPED_MAX: usize = 50;
+
+/// A compensation that a person skipped.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SkippedCompensation {
+    /// The step that was not compensated.
+    pub path: StepPath,
+    /// Time of the answer, if it is known.
+    pub at: Option<Timestamp>,
+    /// `None` if the principal is unknown.
+    pub by: Option<Arc<Principal>>,
 }
 
 /// The step whose failure ended an execution.
@@ -46,7 +69,21 @@ impl Machine {
                 path,
             })
         });
-        Some(Ending { end, failed, replayable: self.replayable_steps(&self.plan) })
+        let mut skipped = self.skipped_compensations();
+        let skipped_before = skipped.len().saturating_sub(SKIPPED_MAX);
+        skipped.drain(..skipped_before);
+        let replayable = self.replayable_steps(&self.plan);
+        Some(Ending { end, failed, replayable, skipped, skipped_before })
+    }
+
+    fn skipped_compensations(&self) -> Vec<SkippedCompensation> {
+        let skipped = self.state.compensating.iter().flat_map(|it| it.skipped());
+        let skipped = skipped.map(|begun| SkippedCompensation {
+            path: Arc::from(compensated_path(&begun.path).unwrap_or(&begun.path)),
+            at: begun.node.resumed.as_ref().map(|resumed| resumed.at),
+            by: begun.node.resumed.as_ref().and_then(|resumed| resumed.by.clone()),
+        });
+        skipped.collect()
     }
 
     /// Returns the innermost step whose failure ended the execution.

@@ -64,6 +64,7 @@ impl Machine {
             output,
             usage: None,
             compensable: false,
+            skipped: false,
             mcp: None,
         }
     }

@@ -177,13 +177,10 @@ impl State {
         let order = self.facts_applied;
         if compensated_path(path).is_some() {
             let compensating = self.compensating.as_mut()?;
-            let node = compensating.node_mut((plan, &self.root), path, recorded.at)?;
-            apply_fact(plan.step_at(path)?, node, recorded, order);
-            if matches!(recorded.fact, Fact::StepResumed { .. }) {
-                // A person who asks for another attempt gets all attempts of the policy.
-                (node.failures, node.interruptions) = (0, 0);
-            }
-            node.phase_since = recorded.at;
+            let begun = compensating.begun_mut((plan, &self.root), path, recorded.at)?;
+            apply_fact(plan.step_at(path)?, &mut begun.node, recorded, order);
+            begun.follow(&recorded.fact);
+            begun.node.phase_since = recorded.at;
             return Some(());
         }
         let id = &self.id;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::fact::Fact;
 use crate::ids::{StepPath, compensated_path, compensation_path};
 use crate::plan::{Plan, Step};
 use crate::principal::Principal;
@@ -34,6 +36,9 @@ pub struct BegunCompensation {
     /// Path of the compensation itself.
     pub path: StepPath,
     pub node: Node,
+    /// Its completion is marked as a skip. Those of older versions are not: see [`Self::is_skipped`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub skipped: bool,
 }
 
 impl Compensating {
@@ -46,29 +51,54 @@ impl Compensating {
         self.begun.iter().rev().find(|begun| &*begun.path == path).map(|begun| &begun.node)
     }
 
-    /// Returns the node of a compensation. One that is due begins with its first fact. (That is the
-    /// last one; in records of earlier versions, replays compensated in another order.)
-    pub(super) fn node_mut(
+    /// Returns the compensations that a person skipped, in the order in which they began.
+    pub fn skipped(&self) -> impl Iterator<Item = &BegunCompensation> {
+        self.begun.iter().filter(|begun| begun.is_skipped())
+    }
+
+    /// Returns a compensation. One that is due begins with its first fact. (That is the last one; in
+    /// records of earlier versions, replays compensated in another order.)
+    pub(super) fn begun_mut(
         &mut self,
         (plan, root): (&Plan, &Sequence),
         path: &str,
         at: Timestamp,
-    ) -> Option<&mut Node> {
+    ) -> Option<&mut BegunCompensation> {
         let due = self.due.iter().rposition(|due| Some(&**due) == compensated_path(path));
         if let Some(due) = due {
             let step = self.due.remove(due);
             let output = root.node_at(&plan.steps, &step)?.1.output()?;
             let node = Node::new(output, at);
-            self.begun.push(BegunCompensation { path: compensation_path(&step), node });
+            self.begun.push(BegunCompensation {
+                path: compensation_path(&step),
+                node,
+                skipped: false,
+            });
         }
-        let found = self.begun.iter_mut().rev().find(|begun| &*begun.path == path);
-        found.map(|begun| &mut begun.node)
+        self.begun.iter_mut().rev().find(|begun| &*begun.path == path)
     }
 }
 
 impl BegunCompensation {
     fn is_open(&self) -> bool {
         self.node.is_live() || self.has_failed()
+    }
+
+    /// Returns true if a person skipped it. A completion without the mark is a skip if the answer
+    /// before it was.
+    pub fn is_skipped(&self) -> bool {
+        let is_completed = matches!(self.node.phase, Phase::Completed { .. });
+        is_completed && (self.skipped || self.node.resume.as_deref().is_some_and(is_skip))
+    }
+
+    /// Takes over what a new fact, which its node has applied, says about it.
+    pub(super) fn follow(&mut self, fact: &Fact) {
+        if let Fact::StepResumed { .. } = fact {
+            // A person who asks for another attempt gets all attempts of the policy.
+            (self.node.failures, self.node.interruptions) = (0, 0);
+        } else if let Fact::StepCompleted { skipped, .. } = fact {
+            self.skipped = *skipped;
+        }
     }
 
     /// Returns true if its last attempt failed and no person was asked yet.
@@ -102,6 +132,11 @@ impl State {
         found.sort_unstable_by_key(|(order, _)| *order);
         found.into_iter().map(|(_, path)| path).collect()
     }
+}
+
+/// Returns true if a person who was asked about a compensation skips it with this answer.
+pub(crate) fn is_skip(answer: &Value) -> bool {
+    answer.get("action").is_some_and(|action| action == "skip")
 }
 
 /// Returns true if the step has completed and can be compensated. A step that is compensated by a

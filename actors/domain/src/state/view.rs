@@ -1,5 +1,6 @@
 //! Views of the state for callers: steps and suspensions.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::fact::{Others, Suspension};
@@ -71,11 +72,14 @@ impl State {
     /// Returns the states of all nodes, parents before children.
     pub fn steps(&self, plan: &Plan) -> Vec<StepState> {
         let mut found = Vec::new();
+        let skipped = self.compensating.iter().flat_map(|it| it.skipped());
+        let skipped: BTreeSet<&str> = skipped.map(|begun| &*begun.path).collect();
         self.each_node(plan, &mut |_, path, step, node| {
+            let is_skipped = skipped.contains(path);
             found.push(StepState {
                 step_id: Arc::clone(&step.id),
                 path: Arc::from(path),
-                status: status_of(node),
+                status: if is_skipped { StepStatus::Skipped } else { status_of(node) },
                 attempts: node.attempt,
                 started_at: node.started_at,
                 ended_at: node.ended_at,

@@ -178,7 +178,7 @@ fn a_compensation_has_attempts_of_its_own_and_then_asks() {
         [
             "resumed",
             "a:compensate is answered {\"action\":\"skip\",\"output\":\"by hand\"}",
-            "a:compensate gives \"by hand\"",
+            "a:compensate gives \"by hand\", skipped",
             "failed at b: boom",
         ]
     );

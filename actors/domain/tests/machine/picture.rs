@@ -25,14 +25,7 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
             };
             format!("{path} starts #{attempt}{why}{opening}")
         }
-        Fact::StepCompleted { path, attempt: _, since: _, output, usage, compensable, mcp } => {
-            let compensable = if *compensable { ", and can be reversed" } else { "" };
-            format!(
-                "{path} gives {output}{}{compensable}{}",
-                used(usage.as_deref()),
-                via(mcp.as_deref())
-            )
-        }
+        Fact::StepCompleted { .. } => completed(fact),
         Fact::StepFailed { path, attempt: _, since: _, error, class: _, next, usage, mcp } => {
             let used = used(usage.as_deref()) + &via(mcp.as_deref());
             format!("{path} fails: {error}{used}{}", after(next, zero))
@@ -79,6 +72,26 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
         }
         Fact::WorkflowCancelled { since: _, reason } => format!("cancelled: {reason}"),
     }
+}
+
+fn completed(fact: &Fact) -> String {
+    let Fact::StepCompleted {
+        path,
+        attempt: _,
+        since: _,
+        output,
+        usage,
+        compensable,
+        skipped,
+        mcp,
+    } = fact
+    else {
+        return String::new();
+    };
+    let compensable = if *compensable { ", and can be reversed" } else { "" };
+    let skipped = if *skipped { ", skipped" } else { "" };
+    let (used, via) = (used(usage.as_deref()), via(mcp.as_deref()));
+    format!("{path} gives {output}{skipped}{used}{compensable}{via}")
 }
 
 fn compensates(outcome: &Outcome) -> String {

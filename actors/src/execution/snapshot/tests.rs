@@ -316,7 +316,11 @@ fn reversing() -> State {
 
 /// Returns a state with a compensation that has ended, one that asks, and one that is due.
 fn compensating() -> State {
-    let begun = |path: &str, phase| BegunCompensation { path: Arc::from(path), node: node(phase) };
+    let begun = |path: &str, phase| BegunCompensation {
+        path: Arc::from(path),
+        node: node(phase),
+        skipped: false,
+    };
     let failed = Phase::Failed { error: Arc::from("no"), class: None, output: None };
     State {
         compensating: Some(Box::new(Compensating {

@@ -154,9 +154,15 @@ async fn asks_are_filtered(mut bench: Bench) {
         draft.header.user_id = user.map(Arc::from);
         draft.status = Status::Suspended;
         let function = NewAsk { kind: AskKind::Function, ..ask(&format!("{id}-f"), 2, None) };
+        let failed = NewAsk {
+            kind: AskKind::Compensation,
+            place: Arc::from("manager:compensate"),
+            ..ask(&format!("{id}-c"), 4, None)
+        };
         draft.asks = vec![
             open(&format!("{id}-s"), 1, Some(100)),
             AskChange::Open(function),
+            AskChange::Open(failed),
             open(&format!("{id}-e"), 3, Some(50)),
             close(&format!("{id}-e"), AskState::Expired, 60),
         ];
@@ -166,11 +172,12 @@ async fn asks_are_filtered(mut bench: Bench) {
     let ann = || Some("ann".to_owned());
     let due_before = |at| Some(Timestamp(at));
     let open = open_ones;
-    let rows: [(AskFilter, &[&str]); 9] = [
-        (AskFilter { workflow_id: order(), ..open() }, &["a-s", "c-s", "a-f", "c-f"]),
-        (AskFilter { user_id: ann(), ..open() }, &["a-s", "b-s", "a-f", "b-f"]),
-        (AskFilter { workflow_id: order(), user_id: ann(), ..open() }, &["a-s", "a-f"]),
+    let rows: [(AskFilter, &[&str]); 10] = [
+        (AskFilter { workflow_id: order(), ..open() }, &["a-s", "c-s", "a-f", "c-f", "a-c", "c-c"]),
+        (AskFilter { user_id: ann(), ..open() }, &["a-s", "b-s", "a-f", "b-f", "a-c", "b-c"]),
+        (AskFilter { workflow_id: order(), user_id: ann(), ..open() }, &["a-s", "a-f", "a-c"]),
         (AskFilter { kind: Some(AskKind::Function), ..open() }, &["a-f", "b-f", "c-f"]),
+        (AskFilter { kind: Some(AskKind::Compensation), ..open() }, &["a-c", "b-c", "c-c"]),
         (AskFilter { due_before: due_before(101), user_id: ann(), ..open() }, &["a-s", "b-s"]),
         (AskFilter { due_before: due_before(100), ..open() }, &[]),
         (AskFilter { workflow_id: order(), ..AskFilter::default() }, &["c-e", "a-e"]),
@@ -181,6 +188,9 @@ async fn asks_are_filtered(mut bench: Bench) {
         assert_eq!(listed(&bench, &filter).await, expected, "{filter:?}");
         assert_eq!(paged(&bench, &filter, 1).await.concat(), expected, "one by one: {filter:?}");
     }
+    let counts = read(bench.store.open_ask_counts()).await;
+    let expected = [AskKind::Step, AskKind::Function, AskKind::Compensation].map(|kind| (kind, 3));
+    assert_eq!(counts.by_kind, expected);
 }
 
 async fn asks_are_deleted_with_their_execution(mut bench: Bench) {

@@ -325,6 +325,7 @@ pub(super) async fn large_facts_survive_changes_of_the_row(mut bench: Bench) {
         usage: None,
         mcp: None,
         compensable: false,
+        skipped: false,
     };
     first.facts.push(recorded(2, large));
     first.last_seq = 2;

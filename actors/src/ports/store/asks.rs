@@ -29,6 +29,9 @@ pub enum AskKind {
     Step,
     /// The function of a step suspended it.
     Function,
+    /// The compensation of a step has failed. (Stores keep it as a function, with the path of the
+    /// compensation.)
+    Compensation,
     /// A tool runs only once a person approves the call.
     Approval,
     /// A tool asks a person for its result.
@@ -36,13 +39,15 @@ pub enum AskKind {
 }
 
 impl AskKind {
-    pub const ALL: [Self; 4] = [Self::Step, Self::Function, Self::Approval, Self::Input];
+    pub const ALL: [Self; 5] =
+        [Self::Step, Self::Function, Self::Compensation, Self::Approval, Self::Input];
 
     /// Returns the name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Step => "step",
             Self::Function => "function",
+            Self::Compensation => "compensation",
             Self::Approval => "approval",
             Self::Input => "input",
         }

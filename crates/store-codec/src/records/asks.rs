@@ -1,12 +1,13 @@
 //! Asks.
 
+use greenroom_actors::domain::ids::compensated_path;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
     Ask, AskContent, AskCursor, AskFilter, AskPage, AskSubject, AskedCall, AskedStep, Claim,
     DueAsks, DueCursor, OpenAskCounts, Row,
 };
 
-use crate::codes::{ask_kind_of, ask_state_of};
+use crate::codes::{ask_kind_at, ask_kind_of, ask_state_of};
 use crate::columns::Columns;
 
 /// Columns of an ask `a` of an execution `e` or a generation `g`, for
@@ -31,11 +32,16 @@ pub const ASKS_SCANNED_MAX: usize = 500;
 
 /// Decodes the columns of [`ask_columns`](crate::ask_columns).
 pub fn ask_of<C: Columns>(row: &C) -> Result<Ask, C::Error> {
+    let subject = subject_of(row)?;
+    let undoes = match &subject {
+        AskSubject::Step(step) => compensated_path(&step.path).is_some(),
+        AskSubject::Call(_) => false,
+    };
     Ok(Ask {
         id: row.shared(1)?,
-        kind: row.code(2, ask_kind_of)?,
+        kind: ask_kind_at(row.code(2, ask_kind_of)?, undoes),
         state: row.code(3, ask_state_of)?,
-        subject: subject_of(row)?,
+        subject,
         user_id: row.optional_shared(7)?,
         reason: row.shared(8)?,
         opened_at: row.time(9)?,
@@ -87,9 +93,11 @@ pub fn ask_content_of<C: Columns>(row: &C) -> Result<AskContent, C::Error> {
     Ok(AskContent { details: row.optional_text_json(0)?, answer: row.optional_text_json(1)? })
 }
 
-/// Adds open asks of a kind to counts: kind, number, time when the oldest one opened.
+/// Adds open asks of a kind to counts: kind, number, time when the oldest one opened, 1 for paths of
+/// compensations.
 pub fn count_open_asks<C: Columns>(counts: &mut OpenAskCounts, row: &C) -> Result<(), C::Error> {
-    counts.by_kind.push((row.code(0, ask_kind_of)?, row.unsigned(1)?));
+    let kind = ask_kind_at(row.code(0, ask_kind_of)?, row.integer(3)? == 1);
+    counts.by_kind.push((kind, row.unsigned(1)?));
     let oldest = row.optional_time(2)?;
     counts.oldest = counts.oldest.into_iter().chain(oldest).min();
     Ok(())

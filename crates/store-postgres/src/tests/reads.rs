@@ -23,6 +23,7 @@ fn large(seq: u64, bytes: usize) -> Recorded {
         output,
         usage: None,
         compensable: false,
+        skipped: false,
         mcp: None,
     };
     Recorded { seq, at: Timestamp(1000), fact, by: None }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use greenroom_actors::agent::tool::Content;
 use greenroom_actors::domain::event::{EventKind, events_of};
-use greenroom_actors::domain::fact::{Recorded, Suspension};
+use greenroom_actors::domain::fact::{Fact, Recorded, Suspension};
 use greenroom_actors::domain::failure::ErrorKind;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::requests::{AskDetail, ExecutionState};
@@ -298,6 +298,10 @@ fn described(task: &Task<'_>, status: &str) -> Members {
     described
 }
 
+fn is_skip(fact: &Fact) -> bool {
+    matches!(fact, Fact::StepCompleted { skipped: true, .. })
+}
+
 /// Returns the notification about a fact of an execution; `None` if it is none about a step.
 pub fn progress(token: &Value, number: u64, fact: &Recorded) -> Option<Value> {
     let path = fact.fact.step_path()?;
@@ -310,6 +314,7 @@ pub fn progress(token: &Value, number: u64, fact: &Recorded) -> Option<Value> {
         EventKind::StepSuspended => "waits",
         EventKind::StepResumed => "continues",
         EventKind::CompensationStart => "is being undone",
+        EventKind::CompensationComplete if is_skip(&fact.fact) => "was not undone: skipped",
         EventKind::CompensationComplete => "undone",
         EventKind::CompensationError | EventKind::CompensationCancelled => "was not undone",
         EventKind::WorkflowStart

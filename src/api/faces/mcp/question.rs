@@ -36,7 +36,7 @@ impl Question {
     /// Returns the question of an ask; `None` if its answer has no form that clients show.
     pub fn of(detail: &AskDetail) -> Option<Self> {
         let schema = match detail.ask.kind {
-            AskKind::Step | AskKind::Function | AskKind::Input => {
+            AskKind::Step | AskKind::Function | AskKind::Compensation | AskKind::Input => {
                 let schema = detail.schema.as_ref()?;
                 requested(schema).or_else(|| requested_plain(schema))?
             }

@@ -84,12 +84,28 @@ fn events_of_steps_name_the_step_and_nested_ones_the_path() {
         output,
         usage: None,
         compensable: false,
+        skipped: false,
         mcp: None,
     };
     assert_eq!(
         data(complete),
         [json!({ "type": "step-complete", "from": "post", "path": "checks/ledger/post",
                  "output": null })]
+    );
+    let skip = Fact::StepCompleted {
+        path: "post:compensate".into(),
+        attempt: 1,
+        since: SINCE,
+        output: Arc::new(json!("by hand")),
+        usage: None,
+        compensable: false,
+        skipped: true,
+        mcp: None,
+    };
+    assert_eq!(
+        data(skip),
+        [json!({ "type": "compensation-complete", "from": "post", "path": "post:compensate",
+                 "output": "by hand", "skipped": true })]
     );
     let next = AfterFailure::Retry { until: SINCE };
     let error: Arc<str> = "no".into();

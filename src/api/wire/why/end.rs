@@ -1,7 +1,7 @@
 //! End of an execution, and the steps from which it can be replayed.
 
 use greenroom_actors::domain::state::Outcome;
-use greenroom_actors::wait_report::{Ending, FailedStep};
+use greenroom_actors::wait_report::{Ending, FailedStep, SkippedCompensation};
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
@@ -34,16 +34,43 @@ pub struct EndView<'a> {
     /// Values of `stepId` for a replay. After a failure of a step the last one is the default: the
     /// failed step or what contains it, or the first step that was compensated.
     pub replay_from: Vec<&'a str>,
+    /// Steps that were not compensated, because a person skipped it; the newest 50. A replay from one of them, or
+    /// from one before, repeats it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub skipped_compensations: Vec<SkippedView<'a>>,
+}
+
+/// Compensation that a person skipped.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SkippedCompensation)]
+#[serde(rename_all = "camelCase")]
+pub struct SkippedView<'a> {
+    /// The step that was not compensated.
+    pub path: &'a str,
+    /// Time of the answer.
+    pub at: Option<Iso>,
+    /// User who answered, if known.
+    pub by: Option<PrincipalView<'a>>,
+}
+
+impl<'a> SkippedView<'a> {
+    fn of(skipped: &'a SkippedCompensation) -> Self {
+        let SkippedCompensation { path, at, by } = skipped;
+        Self { path, at: at.map(Iso), by: by.as_deref().map(PrincipalView::of) }
+    }
 }
 
 impl<'a> EndView<'a> {
     /// Shows the end.
     pub fn of(ending: &'a Ending) -> Self {
-        let Ending { end, failed, replayable } = ending;
+        let Ending { end, failed, replayable, skipped, skipped_before } = ending;
         let plain = |message: String| Self {
             at: Iso(end.at),
-            message,
+            message: message + &skips_of(skipped, *skipped_before),
             replay_from: replayable.iter().map(|id| &**id).collect(),
+            skipped_compensations: skipped.iter().map(SkippedView::of).collect(),
             ..Self::default()
         };
         match &end.outcome {
@@ -84,6 +111,17 @@ fn description_of(error: &str, failed: Option<&FailedStep>) -> String {
     }
 }
 
+/// Returns what the description adds about compensations that were skipped: the newest with its step.
+fn skips_of(skipped: &[SkippedCompensation], before: usize) -> String {
+    let Some(newest) = skipped.last() else { return String::new() };
+    let by = newest.by.as_ref().map_or_else(String::new, |by| format!(" by {}", by.id));
+    let others = match skipped.len() - 1 + before {
+        0 => String::new(),
+        others => format!(", and of {others} more"),
+    };
+    format!("; the compensation of {} was skipped{by}{others}", newest.path)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -103,7 +141,9 @@ mod tests {
             by: Some(Arc::new(Principal::claimed("eve"))),
         };
         let replayable = vec!["a".into(), "b".into()];
-        let mut shown = to_value(EndView::of(&Ending { end, failed, replayable })).unwrap();
+        let (skipped, skipped_before) = (Vec::new(), 0);
+        let ending = Ending { end, failed, replayable, skipped, skipped_before };
+        let mut shown = to_value(EndView::of(&ending)).unwrap();
         assert_eq!(shown["replayFrom"], json!(["a", "b"]));
         assert_eq!(shown["at"], "2023-11-14T22:13:20.123Z");
         let members = shown.as_object_mut().unwrap();
@@ -154,5 +194,38 @@ mod tests {
         let expected = json!({ "message": "cancelled: late", "reason": "late",
                                "cancelledBy": { "id": "eve", "verified": false } });
         assert_eq!(shown(cancelled, None), expected);
+    }
+
+    #[test]
+    fn skipped_compensations_are_named_with_who_skipped_them() {
+        let skipped = |path: &str, by: Option<&str>| SkippedCompensation {
+            path: path.into(),
+            at: by.map(|_| Timestamp(1_700_000_000_000)),
+            by: by.map(|id| Arc::new(Principal::claimed(id))),
+        };
+        let outcome = Outcome::Cancelled { reason: "late".into() };
+        let end = End { at: Timestamp(1_700_000_000_123), outcome, by: None };
+        let plain = Ending {
+            end,
+            failed: None,
+            replayable: Vec::new(),
+            skipped: vec![skipped("hold", Some("eve"))],
+            skipped_before: 0,
+        };
+        let shown = to_value(EndView::of(&plain)).unwrap();
+        assert_eq!(
+            shown["message"],
+            "cancelled: late; the compensation of hold was skipped by eve"
+        );
+        let by = json!({ "id": "eve", "verified": false });
+        let expected = json!([{ "path": "hold", "at": "2023-11-14T22:13:20.000Z", "by": by }]);
+        assert_eq!(shown["skippedCompensations"], expected);
+
+        let both = vec![skipped("hold", Some("eve")), skipped("pay", None)];
+        let many = Ending { skipped: both, skipped_before: 3, ..plain };
+        let shown = to_value(EndView::of(&many)).unwrap();
+        let expected = "cancelled: late; the compensation of pay was skipped, and of 4 more";
+        assert_eq!(shown["message"], expected);
+        assert_eq!(shown["skippedCompensations"][1], json!({ "path": "pay" }));
     }
 }

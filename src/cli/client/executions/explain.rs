@@ -111,10 +111,19 @@ fn end(ended: &Value, id: &str, addressing: &str, lines: &mut Vec<String>) {
         let attempt = format!("attempt {} at {}", error["attempt"], text(error, "at"));
         lines.push(plain(&format!("  {attempt}: {}", text(error, "message"))));
     }
+    let skipped = items(ended, "skippedCompensations");
+    for skip in skipped {
+        let by = text(&skip["by"], "id");
+        let who = if by.is_empty() { String::new() } else { format!(" by {by}") };
+        let when = text(skip, "at");
+        let line = format!("  not undone: {}, skipped{who}  {when}", text(skip, "path"));
+        lines.push(plain(line.trim_end()));
+    }
     let steps: Vec<_> = items(ended, "replayFrom").iter().map(cell).collect();
     if let Some(last) = steps.last() {
         let id = plain(&quoted(id));
-        lines.push(format!("replay from {}:", steps.join(", ")));
+        let warning = if skipped.is_empty() { "" } else { " (repeats what was not undone)" };
+        lines.push(format!("replay from {}{warning}:", steps.join(", ")));
         let last = quoted(last);
         lines.push(format!("  greenroom{addressing} executions replay {id} --step {last}"));
     }
@@ -179,14 +188,19 @@ mod tests {
         let why = json!({
             "executionId": "e-1", "workflowId": "w", "status": "error", "waitsFor": [], "ended": {
                 "at": "T", "message": "failed at b: no", "replayFrom": ["a", "b"],
-                "errors": [{ "attempt": 1, "at": "S", "message": "no" }]
+                "errors": [{ "attempt": 1, "at": "S", "message": "no" }],
+                "skippedCompensations": [
+                    { "path": "a", "at": "R", "by": { "id": "eve" } }, { "path": "x/a" }
+                ]
             }
         });
         let expected = [
             "w e-1 is error",
             "T  failed at b: no",
             "  attempt 1 at S: no",
-            "replay from a, b:",
+            "  not undone: a, skipped by eve  R",
+            "  not undone: x/a, skipped",
+            "replay from a, b (repeats what was not undone):",
             "  greenroom executions replay e-1 --step b",
         ];
         assert_eq!(lines_of(&screen, &why, ""), expected);

@@ -21,6 +21,7 @@ pub(super) fn lines_of(screen: &Screen, state: &Value) -> Vec<String> {
         ("error", plain(text(error, "message"))),
         ("cancelled", cell(&state["reason"])),
         ("by", cell(&state["cancelledBy"]["id"])),
+        ("undone", undone(&state["compensation"])),
         ("started", cell(&state["startAt"])),
         ("ended", cell(&state["endAt"])),
         ("user", cell(&state["userId"])),
@@ -33,6 +34,19 @@ pub(super) fn lines_of(screen: &Screen, state: &Value) -> Vec<String> {
     lines.push(String::new());
     lines.extend(screen.rows(&steps(items(state, "steps"))));
     lines
+}
+
+/// Returns how many completed steps were compensated, skipped and are left; empty unless it compensates.
+fn undone(compensation: &Value) -> String {
+    let count = |key: &str| compensation[key].as_u64().unwrap_or(0);
+    if compensation.is_null() {
+        return String::new();
+    }
+    let (done, left) = (count("completed"), count("remaining"));
+    match count("skipped") {
+        0 => format!("{done}, {left} left"),
+        skipped => format!("{done}, {skipped} skipped, {left} left"),
+    }
 }
 
 fn absent_or_compact(value: &Value) -> String {

@@ -86,6 +86,7 @@ impl Story {
                 output,
                 usage: None,
                 compensable,
+                skipped: false,
                 mcp: None,
             },
         )
