@@ -82,7 +82,7 @@ pub(crate) fn warnings(config: &Config, registered: &Registered) -> Vec<ConfigPr
     let asked = plans().flat_map(|plan| steps::assignments(plan));
     let asked = asked.chain(approvals(config, registered));
     let names = names(registered);
-    warnings.extend(asked.flat_map(|asked| asked.check(&config.auth, &names)));
+    warnings.extend(asked.flat_map(|asked| asked.check(config, &names)));
     warnings
 }
 

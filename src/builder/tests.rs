@@ -298,7 +298,7 @@ fn a_builder_refuses_undefined_names() {
         [
             "steps.first.map: `dta` is not in scope; in scope: data, input, steps, resume, \
              resumed_by, context, user, \
-             item, index, execution; did you mean data?",
+             execution; did you mean data?",
             "steps.in.map: `item` is none here: this is not inside an andForEach",
             "result.x: there is no step frist; did you mean first?",
         ]

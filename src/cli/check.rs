@@ -217,6 +217,76 @@ mod tests {
     }
 
     #[test]
+    fn asks_that_ownership_hides_from_those_who_are_asked_are_named() {
+        let ask = "[[workflows.w.steps]]\nid = \"a\"\nmap = 1\n";
+        let hash = |digit: &str| format!("sha256:{}", digit.repeat(64));
+        let jwt = "[auth.jwt]\njwks_url = \"https://id.example/keys\"\nissuer = \"https://id.example\"\naudience = \"a\"\n";
+        let keys = format!(
+            "[[auth.api_keys]]\nid = \"k\"\nhash = \"{}\"\nuser = {{ roles = [\"lead\", \"admin\"] }}\n\
+             [[auth.api_keys]]\nid = \"l\"\nhash = \"{}\"\nuser = {{ roles = [\"clerk\"] }}\n",
+            hash("1"),
+            hash("2"),
+        );
+        let links = "[inbox]\nsecret = \"secret:CARGO_PKG_DESCRIPTION\"\nbase_url = \"https://green.example\"\n";
+        let warning = |who: &str, hidden: &str, cure: &str| {
+            Some(format!(
+                "c.toml:4:35: warning: workflows.w.steps.a.suspend.to: {who} can answer this: with \
+                 [auth] ownership, {hidden} what belongs to other users; {cure}"
+            ))
+        };
+        let none = "no caller";
+        let lead = "role:lead alone does not see";
+        let add = "add lead to auth.ownership.roles";
+        let instead =
+            "add lead to auth.ownership.roles, or ask a role that is in it, such as role:admin";
+        let owner = "only the user who asks";
+        let give = "give those who answer a role of auth.ownership.roles";
+        let more = "add a role to auth.ownership.roles";
+        let admin = "roles = [\"admin\"]";
+        let clerk =
+            "add clerk to auth.ownership.roles, or ask a role that is in it, such as role:admin";
+        let rows = [
+            (admin, jwt, "[\"role:lead\", \"!self\"]", warning(none, lead, instead)),
+            (admin, jwt, "[\"role:lead\"]", warning(owner, lead, instead)),
+            ("", jwt, "[\"role:lead\", \"!self\"]", warning(none, lead, add)),
+            ("", jwt, "[\"!self\"]", warning(none, "no role sees", more)),
+            (admin, jwt, "[\"!self\"]", None),
+            (admin, jwt, "[\"role:lead\", \"role:admin\", \"!self\"]", None),
+            (admin, jwt, "[\"role:lead\", \"user:ann\", \"!self\"]", None),
+            (admin, jwt, "[\"role:{{ input.role }}\", \"!self\"]", None),
+            // a key has both roles
+            (admin, &keys, "[\"role:lead\", \"!self\"]", None),
+            (admin, &keys, "[\"user:k\", \"!self\"]", None),
+            (
+                admin,
+                &keys,
+                "[\"role:clerk\", \"!self\"]",
+                warning(none, "role:clerk alone does not see", clerk),
+            ),
+            (
+                admin,
+                &keys,
+                "[\"user:l\", \"!self\"]",
+                warning(none, "user:l alone does not see", give),
+            ),
+        ];
+        for (roles, callers, to, expected) in rows {
+            let suspend = format!("suspend = {{ deadline = \"1h\", to = {to} }}\n");
+            let auth = format!("[auth]\ndefault = \"private\"\nownership = {{ {roles} }}\n");
+            let text = format!("{ask}{suspend}{auth}{callers}");
+            let (_, screen) = checked(&text, &[]);
+            let found = screen.lines().find(|line| line.contains("can answer"));
+            assert_eq!(found.map(str::to_owned), expected, "{to}: {screen}");
+            // a link for a role has no user, so `!self` excludes it
+            let (_, screen) = checked(&format!("{text}{links}"), &[]);
+            let is_linked = !to.contains("!self") || to.contains("user:");
+            let found = screen.lines().find(|line| line.contains("can answer"));
+            let expected = expected.filter(|_| !is_linked);
+            assert_eq!(found.map(str::to_owned), expected, "{to}: {screen}");
+        }
+    }
+
+    #[test]
     fn strict_fails_on_warnings() {
         let (exit, screen) = checked(ODD, &["--strict"]);
         assert_eq!(exit, ExitCode::FAILURE);

@@ -1,5 +1,6 @@
 //! Users and roles in assignments of asks.
 
+mod ownership;
 mod warnings;
 
 use toml::de::DeValue;

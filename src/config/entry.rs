@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use greenroom_actors::domain::definition::Projection;
 use serde_json::{Map, Number, Value};
-use toml::de::{DeInteger, DeValue};
+use toml::de::{DeArray, DeInteger, DeValue};
 use url::Url;
 
 use super::names::{NameKind, Reference};
@@ -83,7 +83,8 @@ impl<'a> Entry<'a> {
         Some(text.clone().into_owned())
     }
 
-    fn mismatch<T>(&self, expected: &str) -> Option<T> {
+    /// Refuses a value of another type.
+    pub(crate) fn mismatch<T>(&self, expected: &str) -> Option<T> {
         self.refuse(format!("must be {expected}, not {}", with_article(self.value.type_str())))
     }
 
@@ -167,9 +168,16 @@ impl<'a> Entry<'a> {
         self.duration().map(milliseconds)
     }
 
+    /// Reads a table. An array of tables is refused with the header to write.
     pub(crate) fn section(&self) -> Option<Section<'a>> {
-        let DeValue::Table(table) = self.value else { return self.mismatch("a table") };
-        Some(Section::new(self.place.clone(), table))
+        let path = self.place.path.as_str();
+        match self.value {
+            DeValue::Table(table) => Some(Section::new(self.place.clone(), table)),
+            DeValue::Array(items) if is_of_tables(items) && !path.contains('[') => {
+                self.refuse(format!("must be a table, not an array: write [{path}]"))
+            }
+            _ => self.mismatch("a table"),
+        }
     }
 
     pub(crate) fn items(&self) -> Option<Vec<Entry<'a>>> {
@@ -248,6 +256,11 @@ impl<'a> Entry<'a> {
             }
         }
     }
+}
+
+/// Returns true for what `[[key]]` writes, at least one table.
+fn is_of_tables(items: &DeArray<'_>) -> bool {
+    !items.is_empty() && items.iter().all(|item| matches!(item.get_ref(), DeValue::Table(_)))
 }
 
 /// Returns the problem of a duration that may be zero.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use greenroom_actors::{RetentionRules, RuntimeLimits};
 #[cfg(feature = "cli")]
 use serde_json::Value as JsonValue;
+use toml::de::DeValue;
 
 use super::entry::Entry;
 use super::features::Feature;
@@ -319,12 +320,13 @@ impl Value for Vec<String> {
 impl<V: Value> Value for Option<V> {
     fn read(entry: &Entry<'_>, takes: &Takes) -> Option<Self> {
         if matches!(takes, Takes::DurationOrForever) {
-            let text = entry.text()?;
+            const EXPECTED: &str = "a duration such as \"30d\", or \"forever\"";
+            let DeValue::String(text) = entry.value else { return entry.mismatch(EXPECTED) };
             if text == FOREVER {
                 return Some(None);
             }
             if !text.starts_with(|c: char| c.is_ascii_digit()) {
-                return entry.refuse("must be a duration such as \"30d\", or \"forever\"");
+                return entry.refuse(format!("must be {EXPECTED}"));
             }
         }
         V::read(entry, takes).map(Some)

@@ -52,7 +52,7 @@ fn examine(source: &Source, registered: Option<&Names>, findings: Findings) -> L
     let assignments = findings.assignments.take();
     let (mut problems, files) = findings.into_parts();
     if let Some(registered) = registered {
-        problems.extend(assignments.iter().flat_map(|it| it.check(&config.auth, registered)));
+        problems.extend(assignments.iter().flat_map(|it| it.check(&config, registered)));
         problems.extend(config.check_names(registered));
         problems.extend(config.check_rules(registered));
     }

@@ -14,6 +14,12 @@ use crate::nearest::nearest;
 
 pub(crate) const NOT_SUPPORTED: &str = "not supported by this version";
 
+/// Sections with names that their keys have elsewhere, and the names here.
+const SYNONYMS: [(&str, &[&str], &str); 2] = [
+    ("agents.*", &["prompt", "system", "system_prompt"], "instructions"),
+    ("store", &["path", "file"], "url"),
+];
+
 /// The place of a table or value.
 #[derive(Debug, Clone)]
 pub(crate) struct Place<'a> {
@@ -239,12 +245,21 @@ impl<'a> Section<'a> {
         (!homes.is_empty()).then(|| spot.error(message))
     }
 
+    /// Returns the refusal of a key that is called so elsewhere, with its name here.
+    fn synonym(&self, key: &str, spot: &Spot) -> Option<ConfigProblem> {
+        let section = self.place.pattern.as_str();
+        let mut known = SYNONYMS.iter().filter(|(of, ..)| *of == section);
+        let (_, _, name) = known.find(|(_, others, _)| others.contains(&key))?;
+        Some(spot.error("unknown key").meant(Some((*name).to_owned())))
+    }
+
     /// Refuses the keys that were not requested.
     pub(crate) fn close(self) {
         let known = self.known.borrow();
         for key in self.leftovers() {
             let spot = self.key_place(key).spot();
             let problem = misplaced_root_key(key, &spot)
+                .or_else(|| self.synonym(key, &spot))
                 .or_else(|| self.in_wrong_section(key, &spot))
                 .unwrap_or_else(|| {
                     spot.error("unknown key").meant(nearest(key, known.iter().copied()))

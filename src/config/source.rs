@@ -76,6 +76,12 @@ impl Findings {
         self.problems.borrow().iter().any(is_same_mistake)
     }
 
+    /// Returns true if a key of a file, or a part of it, has an error.
+    pub(crate) fn refuses(&self, file: &str, is_key: impl Fn(&str) -> bool) -> bool {
+        let problems = self.problems.borrow();
+        problems.iter().any(|it| it.is_error() && &*it.file == file && is_key(&it.key))
+    }
+
     /// Returns the problems and the files that were read.
     pub(crate) fn into_parts(self) -> (Vec<ConfigProblem>, Files) {
         (self.problems.into_inner(), self.files.into_inner())

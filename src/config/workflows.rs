@@ -5,6 +5,7 @@ mod blocks;
 mod body;
 mod compensation;
 mod findings;
+mod follow_ups;
 mod hyphen;
 pub(crate) mod kind;
 mod named;
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use greenroom_actors::domain::definition::WorkflowDefinition;
-use greenroom_actors::domain::plan::{Callers, Plan, lints as findings_of};
+use greenroom_actors::domain::plan::{Callers, Plan, Problem, lints as findings_of};
 
 pub(crate) use self::arguments::StepArguments;
 use self::blocks::{LooseBlock, LooseStep, Nesting};
@@ -79,7 +80,8 @@ pub(crate) fn read(
         Ok(plan) => (Some(Arc::new(plan)), Vec::new()),
         Err(problems) => (None, problems),
     };
-    for problem in problems {
+    let is_own = |problem: &Problem| !follow_ups::is_follow_up(problem, &places, findings);
+    for problem in problems.into_iter().filter(is_own) {
         findings.report_unless_known(places.located(problem));
     }
     let lints = lints.into_iter().map(|finding| places.found(finding));

@@ -42,6 +42,9 @@ impl Expectation {
                 Some(error) if error.contains(part) => {}
                 Some(error) => problems
                     .push(format!("the error is {error:?}, without {part:?}{}", in_vain(played))),
+                None if !played.waiting.is_empty() => {
+                    problems.push(format!("it has not ended; expected the error {part:?}"));
+                }
                 None => problems.push(format!("it does not fail; expected the error {part:?}")),
             }
         }
@@ -74,6 +77,10 @@ impl Expectation {
             let _ = write!(problem, ": {place}{error}{}", in_vain(played));
         }
         if !played.waiting.is_empty() {
+            // a wait behind a failure, about a compensation, has a cause
+            played.failures().iter().for_each(|failure| {
+                let _ = write!(problem, ": {failure}");
+            });
             let _ = write!(problem, ": {} waits for an answer", played.waiting.join(", "));
         }
         Some(problem)

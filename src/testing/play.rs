@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 use greenroom_actors::domain::ids::{ExecutionId, compensated_path, compensation_path};
 use greenroom_actors::domain::slot::SlotSet;
 use greenroom_actors::domain::status::Status;
-use greenroom_actors::domain::step_state::StepStatus;
+use greenroom_actors::domain::step_state::{StepState, StepStatus};
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{Ask, AskSubject, Executions as _, Journal as _};
 use greenroom_actors::requests::{ExecutionState, StartError, StartExecution, Target};
@@ -83,6 +83,25 @@ impl Played {
             }
         }
         ran
+    }
+
+    /// Returns the steps that failed and the compensations whose last attempt did, each with its
+    /// error. Containers fail with the error of a step inside, which stands for them.
+    pub(super) fn failures(&self) -> Vec<String> {
+        let has_failed = |step: &&StepState| step.status == StepStatus::Failed;
+        let failed = || self.state.steps.iter().filter(has_failed);
+        let is_inside = |path: &str, container: &str| {
+            path.strip_prefix(container).is_some_and(|rest| rest.starts_with(['/', '[']))
+        };
+        let inner = failed().filter(|step| !failed().any(|it| is_inside(&it.path, &step.path)));
+        let steps = inner.filter_map(|step| Some((&step.path, step.error.as_ref()?)));
+        let waits = |step: &&StepState| {
+            step.status == StepStatus::Suspended && compensated_path(&step.path).is_some()
+        };
+        let compensations = self.state.steps.iter().filter(waits);
+        let compensations =
+            compensations.filter_map(|step| Some((&step.path, &step.errors.last()?.message)));
+        steps.chain(compensations).map(|(path, error)| format!("{path} failed: {error}")).collect()
     }
 
     /// Returns the outputs of steps by id; of one that repeats, the last one.

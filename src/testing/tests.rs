@@ -13,6 +13,7 @@ use crate::model::ToolCall;
 use crate::{Greenroom, RunError};
 
 mod answers;
+mod compensations;
 mod mocks;
 mod names;
 

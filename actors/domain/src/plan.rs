@@ -8,7 +8,8 @@ pub use self::asking::Asking;
 pub use self::compile::compile_command;
 pub use self::lints::{
     Callee, Callers, ConstantInput, ERROR_KEYS, EXECUTION_KEYS, Finding, Form, Misspelt,
-    PRINCIPAL_KEYS, Remark, Shape, constant_inputs, format_remarks, lints, no_function, remarks,
+    PRINCIPAL_KEYS, Remark, Shape, constant_condition, constant_inputs, format_remarks, lints,
+    no_function, remarks,
 };
 
 use std::sync::Arc;

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use super::Assignment;
+use super::{Assignment, ownership};
 use crate::auth::User;
+use crate::config::Config;
 use crate::config::auth::AuthConfig;
 use crate::config::names::Names;
 use crate::config::problem::{ConfigProblem, Spot};
 
 /// Prefix of a role in an assignment.
-const ROLE: &str = "role:";
+pub(super) const ROLE: &str = "role:";
 
 /// Prefix of a user in an assignment.
-const USER: &str = "user:";
+pub(super) const USER: &str = "user:";
 
 /// Users and roles that callers can be, as far as the configuration has them.
 enum Known {
@@ -23,13 +24,20 @@ enum Known {
 }
 
 impl Assignment {
-    /// Returns a warning if no caller can be one of those in the assignment, or else one for each
-    /// entry that no caller can be. Entries with templates are not known before they are rendered.
-    pub(crate) fn check(&self, auth: &AuthConfig, registered: &Names) -> Vec<ConfigProblem> {
-        let spaced = self.entries.iter().filter_map(|(spot, entry)| spaced(spot, entry)).collect();
-        let Some(known) = Known::of(auth, registered) else { return spaced };
-        let mut warnings: Vec<ConfigProblem> = spaced;
-        warnings.extend(self.unknown(&known));
+    /// Returns a warning if no caller can be one of those in the assignment, or if none of them
+    /// sees what is asked, or else one for each entry that no caller can be. Entries with templates
+    /// are not known before they are rendered.
+    pub(crate) fn check(&self, config: &Config, registered: &Names) -> Vec<ConfigProblem> {
+        let spaced = self.entries.iter().filter_map(|(spot, entry)| spaced(spot, entry));
+        let mut warnings: Vec<ConfigProblem> = spaced.collect();
+        let auth = &config.auth;
+        let known = Known::of(auth, registered);
+        warnings.extend(known.iter().flat_map(|known| self.unknown(known)));
+        // an ask that no caller can answer needs no second reason
+        if warnings.is_empty() && auth.checks_tokens(registered) {
+            let has_links = config.inbox.secret.is_some();
+            warnings.extend(ownership::unseen(self, auth, known.is_some(), has_links));
+        }
         warnings
     }
 
@@ -61,7 +69,7 @@ fn spaced(spot: &Spot, entry: &str) -> Option<ConfigProblem> {
     Some(spot.warning(text).meant(is_plain.then(|| format!("{ROLE}{trimmed}"))))
 }
 
-fn has_template(entry: &str) -> bool {
+pub(super) fn has_template(entry: &str) -> bool {
     entry.contains("{{") || entry.contains("{%")
 }
 

@@ -3,6 +3,7 @@
 //! Rows are texts with their problems, which omit `c.toml:` and `workflows.w.`.
 
 mod alternatives;
+mod causes;
 mod typical;
 mod whole;
 

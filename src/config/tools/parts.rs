@@ -11,7 +11,7 @@ use greenroom_actors::domain::call::{
 };
 use greenroom_actors::domain::definition::{CommandBody, HttpBody, HttpMethod, Projection};
 use greenroom_actors::domain::expression::{CompiledProjection, Expression, Template};
-use greenroom_actors::domain::plan::{Form, compile_command, format_remarks};
+use greenroom_actors::domain::plan::{Form, compile_command, constant_condition, format_remarks};
 use serde_json::Value;
 
 use crate::config::calls::plain_secret_problem;
@@ -179,6 +179,13 @@ impl Parts<'_> {
             ("reason", Form::Template, approval.question()),
         ] {
             text.iter().for_each(|text| self.remark(&["approval", key], text, form));
+        }
+        let constant = approval.condition().and_then(|when| {
+            let (always, never) = (": each call asks, as without `when`", ": no call asks");
+            constant_condition(when, always, never)
+        });
+        if let Some(remark) = constant {
+            (self.report)(remark_at(remark, &self.at(&["approval", "when"])));
         }
         if approval.question() == Some("") {
             self.refuse(&["approval", "reason"], "must not be empty");

@@ -11,6 +11,7 @@ use greenroom_actors::domain::plan::{Plan, Step};
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::Header;
 use greenroom_actors::registry::Registry;
+use greenroom_actors::runtime::BULK_WORKFLOW;
 use prometheus::{Error, Histogram, IntCounter};
 
 use super::buckets;
@@ -43,6 +44,8 @@ pub(super) struct Executions {
     workflows: RwLock<HashMap<Arc<str>, Arc<WorkflowSeries>>>,
     /// Series of workflows that are no longer configured.
     other: Arc<WorkflowSeries>,
+    /// Series of operations on many executions, from the first on.
+    bulk: OnceLock<Arc<WorkflowSeries>>,
 }
 
 struct Families {
@@ -85,7 +88,8 @@ impl Executions {
     pub(super) fn new(maker: &Maker<'_>, registry: &Registry) -> Result<Self, Error> {
         let families = Families::new(maker)?;
         let other = Arc::new(WorkflowSeries::new(&families, Arc::from(OTHER), None));
-        let executions = Self { families, workflows: RwLock::default(), other };
+        let executions =
+            Self { families, workflows: RwLock::default(), other, bulk: OnceLock::new() };
         executions.follow(registry);
         Ok(executions)
     }
@@ -125,7 +129,14 @@ impl Executions {
 
     fn of(&self, header: &Header) -> Arc<WorkflowSeries> {
         let workflows = self.workflows.read().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(workflows.get(&header.workflow_id).unwrap_or(&self.other))
+        let series = match workflows.get(&header.workflow_id) {
+            Some(series) => series,
+            None if *header.workflow_id == *BULK_WORKFLOW => self.bulk.get_or_init(|| {
+                Arc::new(WorkflowSeries::new(&self.families, Arc::from(BULK_WORKFLOW), None))
+            }),
+            None => &self.other,
+        };
+        Arc::clone(series)
     }
 }
 

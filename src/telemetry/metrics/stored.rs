@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use greenroom_actors::Runtime;
 use greenroom_actors::ports::store::{AskKind, ExecutionCount, OpenAskCounts, Status};
+use greenroom_actors::registry::Registry;
+use greenroom_actors::runtime::BULK_WORKFLOW;
 use prometheus::proto::{MetricFamily, MetricType};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
@@ -62,6 +64,15 @@ impl Stored {
     }
 }
 
+/// Returns the label of the executions of a workflow.
+pub(super) fn label<'r>(registry: &'r Registry, workflow_id: &str) -> &'r str {
+    match registry.workflows.get_key_value(workflow_id) {
+        Some((name, _)) => name,
+        None if workflow_id == BULK_WORKFLOW => BULK_WORKFLOW,
+        None => OTHER,
+    }
+}
+
 fn of_executions(counts: &[ExecutionCount], runtime: &Runtime) -> MetricFamily {
     let registry = runtime.registry();
     let mut sums: BTreeMap<(&str, &str), u64> = BTreeMap::new();
@@ -72,8 +83,7 @@ fn of_executions(counts: &[ExecutionCount], runtime: &Runtime) -> MetricFamily {
         }
     }
     for ExecutionCount { workflow_id, status, count } in counts {
-        let known = registry.workflows.get_key_value(&**workflow_id);
-        let workflow = known.map_or(OTHER, |(name, _)| name);
+        let workflow = label(&registry, workflow_id);
         *sums.entry((workflow, status.as_str())).or_default() += count;
     }
     let rows = sums.into_iter().map(|((workflow, status), count)| {

@@ -9,9 +9,10 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
 use greenroom_actors::ports::store::Header;
 use greenroom_actors::registry::Registry;
+use greenroom_actors::runtime::BULK_WORKFLOW;
 use serde_json::{Value, json};
 
-use super::{Metrics, Stored};
+use super::{Metrics, Stored, stored};
 use crate::builder::{Step, Workflow};
 
 fn registry() -> Registry {
@@ -73,6 +74,19 @@ fn lines(metrics: &Metrics, part: &str) -> Vec<String> {
     let text = String::from_utf8(metrics.text(&Stored::default()).unwrap()).unwrap();
     let samples = text.lines().filter(|line| !line.starts_with('#') && line.contains(part));
     samples.map(str::to_owned).collect()
+}
+
+#[test]
+fn operations_on_many_executions_have_a_name_of_their_own() {
+    let metrics = Metrics::new(&registry(), 1_000).unwrap();
+    let finished = r#"{status="completed",workflow="greenroom.bulk"}"#;
+    let found = || lines(&metrics, "greenroom_executions_finished_total");
+    assert!(!found().iter().any(|line| line.contains(finished)));
+    metrics.meter().recorded(&header(BULK_WORKFLOW), &noop3());
+    assert!(found().contains(&format!("greenroom_executions_finished_total{finished} 1")));
+    let labels =
+        ["noop3", BULK_WORKFLOW, "retired"].map(|id| stored::label(&registry(), id).to_owned());
+    assert_eq!(labels, ["noop3", BULK_WORKFLOW, "_other"]);
 }
 
 #[test]

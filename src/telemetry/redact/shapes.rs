@@ -49,14 +49,14 @@ const BEGINNINGS: [(&str, Kind); 31] = [
     ("passwd=", Kind::Parameter),
     ("secret=", Kind::Parameter),
     ("private_key=", Kind::Parameter),
-    ("\"token\":\"", Kind::Parameter),
-    ("\"access_token\":\"", Kind::Parameter),
-    ("\"refresh_token\":\"", Kind::Parameter),
-    ("\"api_key\":\"", Kind::Parameter),
-    ("\"apikey\":\"", Kind::Parameter),
-    ("\"password\":\"", Kind::Parameter),
-    ("\"secret\":\"", Kind::Parameter),
-    ("\"client_secret\":\"", Kind::Parameter),
+    ("\"token\":\"", Kind::Member),
+    ("\"access_token\":\"", Kind::Member),
+    ("\"refresh_token\":\"", Kind::Member),
+    ("\"api_key\":\"", Kind::Member),
+    ("\"apikey\":\"", Kind::Member),
+    ("\"password\":\"", Kind::Member),
+    ("\"secret\":\"", Kind::Member),
+    ("\"client_secret\":\"", Kind::Member),
     ("?key=", Kind::QueryKey),
     ("&key=", Kind::QueryKey),
 ];
@@ -68,6 +68,8 @@ enum Kind {
     Key,
     UserInfo,
     Parameter,
+    /// A member of a JSON object.
+    Member,
     QueryKey,
 }
 
@@ -129,7 +131,15 @@ fn secret(
             let length = authority.rfind('@').filter(|length| *length > 0)?;
             Some(end..end + length)
         }
-        Kind::Parameter | Kind::QueryKey => {
+        Kind::Parameter => {
+            let length = parameter(before, behind);
+            (length > 0).then_some(end..end + length)
+        }
+        Kind::Member => {
+            let length = json_text(behind);
+            (length > 0).then_some(end..end + length)
+        }
+        Kind::QueryKey => {
             let length = word(behind);
             (length > 0).then_some(end..end + length)
         }
@@ -142,13 +152,46 @@ fn spaces(text: &str) -> usize {
 
 /// Returns the length of the first word of a text.
 fn word(text: &str) -> usize {
-    let ends = |c: char| {
-        c.is_whitespace()
-            || c.is_control()
-            || matches!(c, '"' | '\'' | '`' | '\\' | ',' | ';' | '&' | '#' | '<' | '>')
-            || matches!(c, '(' | ')' | '{' | '}' | '[' | ']')
+    text.find(ends_word).unwrap_or(text.len())
+}
+
+fn ends_word(c: char) -> bool {
+    c.is_whitespace()
+        || c.is_control()
+        || matches!(c, '"' | '\'' | '`' | '\\' | ',' | ';' | '&' | '#' | '<' | '>')
+        || matches!(c, '(' | ')' | '{' | '}' | '[' | ']')
+}
+
+/// Returns the length of a value after `name=`. Only in a query, and before another `name=`, an `&`
+/// ends it; elsewhere the value may have one in it.
+fn parameter(before: &str, behind: &str) -> usize {
+    let apart = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`');
+    let word_before = before.rfind(apart).map_or(before, |at| &before[at..]);
+    let in_query = word_before.contains(['?', '&', '=']);
+    let ends = |(at, c): &(usize, char)| match c {
+        '&' => in_query || begins_parameter(&behind[at + 1..]),
+        '#' => in_query,
+        c => ends_word(*c),
     };
-    text.find(ends).unwrap_or(text.len())
+    behind.char_indices().find(ends).map_or(behind.len(), |(at, _)| at)
+}
+
+/// Returns true for a name and `=` at the beginning of a text.
+fn begins_parameter(text: &str) -> bool {
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let rest = text.trim_start_matches(is_inner);
+    rest.len() < text.len() && rest.starts_with('=')
+}
+
+/// Returns the length of a JSON text up to its end quote.
+fn json_text(text: &str) -> usize {
+    let mut is_escaped = false;
+    let end = text.char_indices().find(|(_, c)| {
+        let is_end = *c == '"' && !is_escaped;
+        is_escaped = *c == '\\' && !is_escaped;
+        is_end
+    });
+    end.map_or(text.len(), |(at, _)| at)
 }
 
 /// Returns the length of the rest of a JSON Web Token after its prefix `eyJ`.

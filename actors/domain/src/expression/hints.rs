@@ -99,11 +99,13 @@ pub(super) fn of_template(source: &str) -> Option<Cow<'static, str>> {
 }
 
 fn of_code(code: &str) -> Option<&'static str> {
-    const OPERATORS: [(&str, &str); 6] = [
+    const OPERATORS: [(&str, &str); 8] = [
         ("&&", "`&&` is written `and`"),
         ("||", "`||` is written `or`"),
         ("===", "`===` is written `==`"),
         ("!==", "`!==` is written `!=`"),
+        ("=>", "`=>` is written `>=`"),
+        ("=<", "`=<` is written `<=`"),
         ("??", "`a ?? b` is written `a | default(b)`"),
         ("?.", "`a?.b` is written `a.b | default(none)`"),
     ];
@@ -125,4 +127,44 @@ fn of_code(code: &str) -> Option<&'static str> {
         return Some("values are compared with `==`");
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expression::Template;
+
+    #[test]
+    fn syntax_of_other_languages_gets_a_hint() {
+        for (source, hint) in [
+            ("{{ a > 1 }}", "write `a > 1`"),
+            ("Hello {{ input.name }}", "write `'Hello ' ~ input.name`"),
+            ("{{ a or b }}, it's {{- a | f }}!", "write `(a or b) ~ \", it's \" ~ (a | f) ~ '!'`"),
+            (
+                "{{ a }} and {% if a %}",
+                "write an expression without {{ }}: `'Hello ' ~ input.name`",
+            ),
+            ("a && b", "`&&` is written `and`"),
+            ("a || b", "`||` is written `or`"),
+            ("!a", "`!a` is written `not a`"),
+            ("a === 1", "`===` is written `==`"),
+            ("a ? 1 : 2", "`a ? b : c` is written `b if a else c`"),
+            ("a ?? b", "`a ?? b` is written `a | default(b)`"),
+            ("a = 1", "values are compared with `==`"),
+            ("a => 1", "`=>` is written `>=`"),
+            ("a =< 1", "`=<` is written `<=`"),
+            ("${a}", "write an expression without ${ }"),
+            ("nobody has answered", "a string is written \"'a text'\""),
+            ("Really, this one?", "a string is written \"'a text'\""),
+        ] {
+            let said = Expression::compile(source).unwrap_err().message;
+            assert!(said.ends_with(&format!("in `{source}`; {hint}")), "{said}");
+        }
+        let said = Template::compile("a {{ b && c }}").unwrap_err().message;
+        assert!(said.ends_with("; `&&` is written `and`"), "{said}");
+        for source in ["data.", "a !=", "'&&' ~", "f(a=", "1 +", "1 two"] {
+            let said = Expression::compile(source).unwrap_err().message;
+            assert!(said.ends_with(&format!("in `{source}`")), "{said}");
+        }
+    }
 }

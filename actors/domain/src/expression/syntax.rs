@@ -2,6 +2,7 @@
 
 mod compared;
 mod reading;
+mod settled;
 
 use std::collections::HashSet;
 

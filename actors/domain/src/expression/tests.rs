@@ -368,35 +368,6 @@ fn names_are_known_when_compiled() {
 }
 
 #[test]
-fn syntax_of_other_languages_gets_a_hint() {
-    for (source, hint) in [
-        ("{{ a > 1 }}", "write `a > 1`"),
-        ("Hello {{ input.name }}", "write `'Hello ' ~ input.name`"),
-        ("{{ a or b }}, it's {{- a | f }}!", "write `(a or b) ~ \", it's \" ~ (a | f) ~ '!'`"),
-        ("{{ a }} and {% if a %}", "write an expression without {{ }}: `'Hello ' ~ input.name`"),
-        ("a && b", "`&&` is written `and`"),
-        ("a || b", "`||` is written `or`"),
-        ("!a", "`!a` is written `not a`"),
-        ("a === 1", "`===` is written `==`"),
-        ("a ? 1 : 2", "`a ? b : c` is written `b if a else c`"),
-        ("a ?? b", "`a ?? b` is written `a | default(b)`"),
-        ("a = 1", "values are compared with `==`"),
-        ("${a}", "write an expression without ${ }"),
-        ("nobody has answered", "a string is written \"'a text'\""),
-        ("Really, this one?", "a string is written \"'a text'\""),
-    ] {
-        let said = Expression::compile(source).unwrap_err().message;
-        assert!(said.ends_with(&format!("in `{source}`; {hint}")), "{said}");
-    }
-    let said = Template::compile("a {{ b && c }}").unwrap_err().message;
-    assert!(said.ends_with("; `&&` is written `and`"), "{said}");
-    for source in ["data.", "a !=", "'&&' ~", "f(a=", "1 +", "1 two"] {
-        let said = Expression::compile(source).unwrap_err().message;
-        assert!(said.ends_with(&format!("in `{source}`")), "{said}");
-    }
-}
-
-#[test]
 fn hyphens_in_step_references_are_found() {
     let cases = [
         ("steps.my-step", Some("steps['my-step']")),

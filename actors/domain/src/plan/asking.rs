@@ -1,8 +1,11 @@
 //! Compiled templates of those who are asked.
 
 use crate::assignment::{AskRules, Assignee, Escalation, NotAnAssignee};
-use crate::expression::{Scope, Template};
+use crate::expression::{Scope, Template, shortened};
 use crate::failure::AttemptFailure;
+
+/// Longest part of a text that is no assignee in the message about it, in characters.
+const SHOWN_CHARS_MAX: usize = 100;
 
 /// Compiled rules of an ask.
 #[derive(Debug, Default)]
@@ -41,11 +44,13 @@ fn assignees(
     scope: &Scope,
 ) -> Result<Vec<Assignee>, AttemptFailure> {
     let rendered = templates.iter().enumerate().map(|(index, template)| {
-        let of = format!("{key}.{index}: ");
+        let of = format!("{key}[{index}]: ");
         let text = template.render(scope);
         let text = text.map_err(|error| AttemptFailure::not_evaluated(&of, &error))?;
-        text.parse()
-            .map_err(|error: NotAnAssignee| AttemptFailure::expression(format!("{of}{error}")))
+        text.parse().map_err(|error: NotAnAssignee| {
+            let shown = shortened(&text, SHOWN_CHARS_MAX);
+            AttemptFailure::expression(format!("{of}{error}, not \"{shown}\""))
+        })
     });
     rendered.collect()
 }

@@ -8,6 +8,7 @@ mod absent;
 mod comparisons;
 mod conditions;
 mod constant_inputs;
+mod constants;
 mod fields;
 mod formats;
 mod here;
@@ -27,6 +28,7 @@ use crate::expression::{Guard, PathKey, Reading, SCOPE_NAMES};
 use crate::failure::ErrorKind;
 
 pub use self::constant_inputs::{Callee, ConstantInput, constant_inputs};
+pub use self::constants::constant_condition;
 pub use self::formats::format_remarks;
 pub use self::remarks::{Form, Remark, no_function, remarks};
 pub use self::shape::Shape;
@@ -195,7 +197,7 @@ impl<'d> Search<'d> {
             .into_iter()
             .filter_map(|name| self.name(name, step, text, here))
             .collect();
-        found.extend(of_reading(&reading, text.source, text.form, &names_at(text)));
+        found.extend(of_reading(&reading, text.source, text.form, &names_at(text, here)));
         found.extend(self.references(&reading, step, here));
         let allowed = Allowed { reading: &reading, around: &here.tested_paths };
         for path in &reading.paths {
@@ -249,7 +251,7 @@ impl<'d> Search<'d> {
                 Some(Remark::error(message.to_owned()))
             }
             _ if SCOPE_NAMES.contains(&name) => None,
-            _ => Some(not_in_scope(name, text.source, &names_at(text))),
+            _ => Some(not_in_scope(name, text.source, &names_at(text, here))),
         }
     }
 
@@ -334,9 +336,14 @@ impl<'d> Search<'d> {
 }
 
 /// Returns the names in scope of a text.
-fn names_at(text: &Text<'_>) -> Vec<&'static str> {
-    let names = SCOPE_NAMES.into_iter();
-    names.filter(|name| *name != "error" || text.timing == Timing::AfterFailure).collect()
+fn names_at(text: &Text<'_>, here: &Here<'_>) -> Vec<&'static str> {
+    let is_there = |name: &&str| match *name {
+        "error" => text.timing == Timing::AfterFailure,
+        "item" => here.has_item,
+        "index" => here.has_index,
+        _ => true,
+    };
+    SCOPE_NAMES.into_iter().filter(is_there).collect()
 }
 
 /// A value of known shape, and the keys that are looked up in it.

@@ -70,12 +70,18 @@ fn assignees_are_rendered_when_the_step_suspends() {
 #[test]
 fn what_renders_to_no_assignee_fails_the_step_without_a_retry() {
     let rows = [
-        (to(&["role:x", "{{ input.owner }}"]), "suspend.to.1: must be user:<id>, role:<name>"),
-        (to(&["user:{{ '' }}"]), "suspend.to.0: must be user:<id>, role:<name>"),
-        (to(&["user:{{ input.no.such }}"]), "suspend.to.0: "),
+        (
+            to(&["role:x", "{{ input.owner }}"]),
+            "suspend.to[1]: must be user:<id>, role:<name> or !self, not \"lea\"",
+        ),
+        (
+            to(&["user:{{ '' }}"]),
+            "suspend.to[0]: must be user:<id>, role:<name> or !self, not \"user:\"",
+        ),
+        (to(&["user:{{ input.no.such }}"]), "suspend.to[0]: "),
         (
             SuspendRule { escalate: escalating(5, &["{{ input.owner }}"]), ..to(&["role:x"]) },
-            "suspend.escalate.to.0: must be user:<id>",
+            "suspend.escalate.to[0]: must be user:<id>",
         ),
     ];
     for (rule, expected) in rows {

@@ -116,7 +116,7 @@ fn undefined_names() {
              id = \"check-it\"\nmap = \"steps['chek-it'].x + dta.y\"\n",
             &[
                 "6:7: steps.check-it.map: `dta` is not in scope; in scope: data, input, steps, \
-                 resume, resumed_by, context, user, item, index, execution; did you mean data?",
+                 resume, resumed_by, context, user, execution; did you mean data?",
                 "6:7: steps.check-it.map: there is no step chek-it; did you mean check-it?",
             ],
         ),
@@ -127,7 +127,7 @@ fn undefined_names() {
             &[
                 "6:16: steps.b.http.url: there is no step c",
                 "6:61: steps.b.http.headers.x-a: `itm` is not in scope; in scope: data, input, \
-                 steps, resume, resumed_by, context, user, item, index, execution; did you mean item?",
+                 steps, resume, resumed_by, context, user, execution",
                 "6:91: steps.b.http.query.q[0]: step b is this step, which has no output yet",
             ],
         ),
@@ -137,11 +137,11 @@ fn undefined_names() {
              \"inptu\" }\n",
             &[
                 "6:27: steps.b.command.argv[1]: `dat` is not in scope; in scope: data, input, \
-                 steps, resume, resumed_by, context, user, item, index, execution; did you mean data?",
+                 steps, resume, resumed_by, context, user, execution; did you mean data?",
                 "6:53: steps.b.command.env.A: `item` is none here: this is not inside an \
                  andForEach",
                 "6:77: steps.b.command.input: `inptu` is not in scope; in scope: data, input, \
-                 steps, resume, resumed_by, context, user, item, index, execution; a string is written \
+                 steps, resume, resumed_by, context, user, execution; a string is written \
                  \"'inptu'\"; did you mean input?",
             ],
         ),
@@ -158,8 +158,8 @@ fn undefined_names() {
                 "7:72: steps.b.suspend.payload.a: there is no step zz",
                 "7:133: steps.b.suspend.on_timeout.resume.x: `indx` is not in scope; in scope: \
                  data, input, \
-                 steps, resume, resumed_by, context, user, item, index, execution; a string is \
-                 written \"'indx'\"; did you mean index?",
+                 steps, resume, resumed_by, context, user, execution; a string is \
+                 written \"'indx'\"",
                 "8:22: steps.b.on_error.value: step b is this step, which has no output yet",
             ],
         ),

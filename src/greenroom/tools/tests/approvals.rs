@@ -100,7 +100,7 @@ fn roles_that_no_caller_has_are_warned_of() {
     let suspend = Suspend::always().to(["role:desk"]).deadline(DEADLINE);
     let suspend = suspend.escalate(DEADLINE / 2, ["role:boss", "!self"]);
     let inside = Block::new("b").step(Step::map("b", json!(1)).suspend(suspend));
-    let asks = Workflow::new("asks").step(Step::when("if", "true", inside));
+    let asks = Workflow::new("asks").step(Step::when("if", "input", inside));
     let expected = ["to", "escalate.to"]
         .map(|key| format!("workflow asks: warning: steps.b.suspend.{key}: {why}"));
     assert_eq!(warnings(known().define_tool(function()).workflow(asks)), expected);

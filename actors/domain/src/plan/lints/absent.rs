@@ -5,7 +5,7 @@ use crate::definition::StepDefinition;
 use crate::expression::{Path, PathKey, Reading};
 
 use super::Callers;
-use super::conditions::truth;
+use super::constants::truth;
 use super::remarks::Remark;
 use super::shape::Shape;
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::conditions::constant;
+use super::constants::constant;
 use super::{Finding, Misspelt, place_of};
 use crate::definition::{
     Body, OnTimeout, Projection, StepDefinition, StepKind, SuspendRule, WorkflowDefinition,

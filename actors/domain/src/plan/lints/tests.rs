@@ -142,7 +142,6 @@ fn reads_of_steps_that_may_not_have_run_are_reported() {
     table(&[
         (&[when("w", "data", inner), optional], &[]),
         (&[when("w", "data", inner), tested], &[]),
-        (&[when("w", "true", inner), map("end", "steps.a + steps.w")], &[]),
         (
             &[when("w", "data", inner), when("v", "steps.a is defined", &[map("end", "steps.a")])],
             &[],
@@ -200,7 +199,7 @@ fn a_loop_can_read_its_earlier_iterations() {
 fn names_depend_on_the_place() {
     let no_item = "`item` is none here: this is not inside an andForEach";
     let no_index = "`index` is none here: this is not inside an andForEach or a loop";
-    let known = "data, input, steps, resume, resumed_by, context, user, item, index, execution";
+    let known = "data, input, steps, resume, resumed_by, context, user, execution";
     table(&[
         (&[map("a", "[data, input, context, user, execution, range(3)]")], &[]),
         (

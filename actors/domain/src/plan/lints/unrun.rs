@@ -2,7 +2,7 @@
 
 use crate::definition::{Container, StepDefinition};
 
-use super::conditions::truth;
+use super::constants::truth;
 use super::here::Here;
 use super::texts::{Text, Timing};
 use super::{Containers, Finding, place_of};

@@ -127,7 +127,6 @@ fn lookups_in_names_that_may_be_none_are_reported() {
         (asks("resume.ok", always()), ""),
         (asks("resume.ok", sometimes()), &resume),
         (asks("resume.ok if resume is not none else true", sometimes()), ""),
-        (asks("resume.ok", json!({ "when": "true", "on_timeout": "fail" })), ""),
     ]);
     assert_eq!(messages(&[map("a", "user.id")], Callers::Named), Vec::<String>::new());
 }

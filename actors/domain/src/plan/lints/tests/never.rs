@@ -46,10 +46,14 @@ fn constant_conditions_are_reported() {
     let inner: &[Value] = &[map("a", "1")];
     let other: &[Value] = &[map("b", "1")];
     table(&[
-        (&[when("w", "true", inner)], &[]),
+        // a block that always runs has an output
+        (
+            &[when("w", "true", inner), map("end", "steps.a + steps.w")],
+            &["steps.w.when: warning: is always true: block yes runs each time"],
+        ),
         (
             &[when("w", "1 > 2", inner)],
-            &["steps.w.when: warning: is never true: block yes never runs"],
+            &["steps.w.when: warning: is never true: block yes never runs; it reads no value"],
         ),
         (
             &[cases("k", &[("false", inner), ("data", other)], &[])],
@@ -59,7 +63,13 @@ fn constant_conditions_are_reported() {
             &[cases("k", &[("true", inner), ("false", other)], &[map("c", "1")])],
             &["steps.k.cases.0.when: warning: is always true: blocks case1, default never run"],
         ),
+        // the last case may be the default one
         (&[cases("k", &[("data", inner), ("true", other)], &[])], &[]),
+        (
+            &[cases("k", &[("data", inner), ("'data.x'", other)], &[])],
+            &["steps.k.cases.1.when: warning: is always true: block case1 runs if no other does; \
+               quotes make it a text: the value is written `data.x`"],
+        ),
         (
             &[until("u", "false", inner)],
             &["steps.u.when: warning: is never true: the step fails after max_iterations = 3"],
@@ -68,6 +78,89 @@ fn constant_conditions_are_reported() {
         (&[each("f", "'abc'", inner)], &["steps.f.items: must be an array"]),
         (&[each("f", "[1, 2]", inner)], &[]),
     ]);
+}
+
+#[test]
+fn the_reason_of_a_constant_condition_is_given() {
+    let quotes = "quotes make it a text: the value is written";
+    let settled = "no value that it reads changes that";
+    for (source, expected) in [
+        ("true", Some((true, String::new()))),
+        ("False", Some((false, String::new()))),
+        ("1 > 0", Some((true, "it reads no value".to_owned()))),
+        ("'small' == 'large'", Some((false, "it reads no value".to_owned()))),
+        ("0", Some((false, "it reads no value".to_owned()))),
+        ("'yes'", Some((true, "a text is true unless it is empty".to_owned()))),
+        ("''", Some((false, "a text that is empty is not true".to_owned()))),
+        ("['a']", Some((true, "a list is true unless it is empty".to_owned()))),
+        ("{}", Some((false, "an object that is empty is not true".to_owned()))),
+        ("'data.a'", Some((true, format!("{quotes} `data.a`")))),
+        ("'resume'", Some((true, format!("{quotes} `resume`")))),
+        ("input.a == 1 or true", Some((true, settled.to_owned()))),
+        ("not (input.a == 1 or 'x')", Some((false, settled.to_owned()))),
+        ("input.a and false", Some((false, settled.to_owned()))),
+        ("input.a and true", None),
+        ("input.a or false", None),
+        ("input.a == 1 or data.b", None),
+    ] {
+        let mut asks = map("a", "1");
+        // with `true`, the resume is there
+        asks["kind"] = json!({ "map": { "map": if source == "true" { "resume.x" } else { "1" } } });
+        asks["suspend"] = json!({ "when": source, "on_timeout": "fail", "deadline_ms": 5 });
+        let expected = expected.map(|(is_true, why)| {
+            let effect = match is_true {
+                true => "is always true: the step asks each time, as without `when`",
+                false => "is never true: the step never asks",
+            };
+            let why = if why.is_empty() { why } else { format!("; {why}") };
+            format!("steps.a.suspend.when: warning: {effect}{why}")
+        });
+        assert_eq!(found(&definition(&[asks])), Vec::from_iter(expected), "{source}");
+    }
+}
+
+#[test]
+fn constant_conditions_of_retries_are_reported() {
+    let mut tried = step("a", json!({ "then": { "body": { "run": { "function": "f" } } } }));
+    let retry = |on: &str, never: &str| {
+        let (delay, factor) = (1, 1.0);
+        json!({ "attempts": 3, "delay_ms": delay, "factor": factor, "jitter": false, "on": on, "never": never })
+    };
+    tried["retry"] = retry("false", "true");
+    tried["compensate"] = json!({
+        "kind": { "then": { "body": { "run": { "function": "g" } } } },
+        "retry": retry("'error.kind'", "1 > 2"),
+    });
+    table(&[(
+        &[tried],
+        &[
+            "steps.a.retry.on: warning: is never true: no failure is repeated",
+            "steps.a.retry.never: warning: is always true: no failure is repeated",
+            "steps.a.compensate.retry.on: warning: is always true: every failure is repeated; \
+             quotes make it a text: the value is written `error.kind`",
+            "steps.a.compensate.retry.never: warning: is never true: it has no effect; it reads no \
+             value",
+        ],
+    )]);
+}
+
+#[test]
+fn names_of_iterations_are_listed_inside_them() {
+    let inner: &[Value] = &[map("b", "x.id")];
+    let listed = |names: &str| {
+        format!(
+            "`x` is not in scope; in scope: data, input, steps, resume, resumed_by, context, user, \
+             {names}execution"
+        )
+    };
+    for (steps, names) in [
+        (map("b", "x.id"), ""),
+        (each("f", "data", inner), "item, index, "),
+        (until("u", "data", inner), "index, "),
+    ] {
+        let expected = format!("steps.b.map: {}", listed(names));
+        assert_eq!(found(&definition(&[steps])), [expected]);
+    }
 }
 
 #[test]

@@ -1,0 +1,43 @@
+//! Cases that wait because a compensation failed.
+
+use super::*;
+
+/// Returns the problems of the only test of a workflow whose first step holds a seat.
+fn problems_of_trip(last: &str, test: &str) -> Vec<String> {
+    let text = format!(
+        "[[workflows.trip.steps]]\nid = \"hold\"\nrun = \"hold\"\n\
+         compensate = {{ command = {{ argv = [\"/bin/true\", \"{{{{ data.id }}}}\"] }} }}\n\
+         {last}\
+         [[workflows.trip.tests]]\nname = \"t\"\nmocks.hold = {{ output = {{}} }}\n{test}"
+    );
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), &text).unwrap();
+    let server = || Greenroom::over(Config::load_open(file.path()).unwrap());
+    let tested = run(run_configured(server, "")).into_iter().next().unwrap();
+    tested.result.map_or_else(|Problems(problems)| problems, |_| Vec::new())
+}
+
+#[test]
+fn a_wait_for_help_with_a_compensation_shows_the_failures_before_it() {
+    let undone = "hold:compensate failed: argv[1]: `data.id` is undefined in `{{ data.id }}`";
+    let pay = "[[workflows.trip.steps]]\nid = \"pay\"\nmap = \"steps.hold.id\"\n";
+    let inside = "[[workflows.trip.steps]]\nid = \"both\"\ntype = \"andAll\"\n\
+                  blocks = [\"x\", \"y\"]\n\
+                  [[workflows.trip.blocks.x]]\nid = \"pay\"\nmap = \"steps.hold.id\"\n\
+                  [[workflows.trip.blocks.y]]\nid = \"other\"\nmap = 1\n";
+    let rows = [
+        (pay, "pay failed: undefined value in `steps.hold.id`"),
+        (inside, "both/x/pay failed: undefined value in `steps.hold.id`"),
+    ];
+    for (last, failed) in rows {
+        let of_status = format!(
+            "its status is suspended, expected error: {failed}: {undone}: hold:compensate waits \
+             for an answer"
+        );
+        let found = problems_of_trip(last, "expect = { status = \"error\" }\n");
+        assert_eq!(found, [of_status.as_str()]);
+        let of_error = "it has not ended; expected the error \"no\"";
+        let found = problems_of_trip(last, "expect = { error = \"no\" }\n");
+        assert_eq!(found, [of_status.as_str(), of_error]);
+    }
+}
