@@ -24,7 +24,7 @@ const SHAPE_BYTES: usize = 1024;
 
 static UNKNOWN: LazyLock<Redactor> = LazyLock::new(|| Redactor::new(&Secrets::default()));
 
-/// Redacts texts shaped like secrets from what a program prints of its own accord, which becomes an
+/// Redacts texts shaped like secrets from what a program prints, which becomes an
 /// error that is stored and shown.
 pub fn redact_unknown(mut text: String) -> String {
     UNKNOWN.redact(&mut text, usize::MAX);

@@ -48,7 +48,7 @@ pub fn generation_status_of(code: i64) -> Result<GenerationStatus, Damaged> {
 }
 
 /// Returns the code of a kind of asks. Those of failed compensations have that of functions, which
-/// older versions read, and are told apart by their path: see [`ask_kind_at`].
+/// older versions read, and differ by their path: see [`ask_kind_at`].
 pub fn ask_kind_code(kind: AskKind) -> i64 {
     match kind {
         AskKind::Step => 0,

@@ -69,7 +69,7 @@ pub(in crate::cli) struct Filters {
     /// Only those with a deadline before this time (2026-11-20T09:00:00Z, or a day in UTC).
     #[arg(long, value_name = "TIME")]
     due: Option<String>,
-    /// Only those that somebody has claimed, or only the others.
+    /// Only those that a person has claimed, or only the others.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     claimed: Option<bool>,
     /// Most asks to list.

@@ -273,8 +273,7 @@ impl StepKind {
         }
     }
 
-    /// Returns the kind of a step that has this body in the place of its own contents: a tap stays
-    /// one.
+    /// Returns the kind of a step that has this body in place of its contents: a tap stays one.
     pub fn with_body(&self, body: Body) -> Self {
         if let Self::Tap { .. } = self { Self::Tap { body } } else { Self::Then { body } }
     }

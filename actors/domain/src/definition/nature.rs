@@ -74,7 +74,7 @@ impl Container {
     }
 }
 
-/// What a step calls, by its name.
+/// Name of what a step calls, by its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Called<N> {
     /// A registered function.

@@ -29,8 +29,7 @@ pub enum AskKind {
     Step,
     /// The function of a step suspended it.
     Function,
-    /// The compensation of a step has failed. (Stores keep it as a function, with the path of the
-    /// compensation.)
+    /// The compensation of a step has failed. Stores keep it as a function, with its path.
     Compensation,
     /// A tool runs only once a person approves the call.
     Approval,
