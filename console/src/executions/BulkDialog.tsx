@@ -55,7 +55,7 @@ export function BulkDialog({ action, about, selection, close, over, left }: {
     const response = await send("POST", path, { body: call(true).body, signal });
     if (!response.ok) throw await refusal(response);
     return ((await response.json()) as { data: BulkPreview }).data;
-  }, [action, selection, again]);
+  }, [action, selection, again, current]);
   const act = useAct<ExecutionState>((_, response) => setOperation(response.headers.get("x-execution-id") ?? ""));
   const { data } = preview;
   const leave = (): void => {
@@ -81,7 +81,7 @@ export function BulkDialog({ action, about, selection, close, over, left }: {
               {data.unknown > 0 && ` ${plural(data.unknown, "is", "are")} no longer there.`}
             </p>
           )}
-          {action === "cancel" && data && data.matched > 0 && <p>This is final: they end now and cannot be resumed. What their steps did outside stays done.</p>}
+          {action === "cancel" && data && data.matched > 0 && <p>This is final: they end and cannot be resumed. What their steps did outside stays done, unless their workflow compensates on a cancel.</p>}
           {action === "resume" && data && data.matched === 0 && <p class="quiet">Only executions that were suspended by a request are resumed. What waits for people is answered in the inbox.</p>}
           {action === "suspend" && data && data.matched === 0 && <p class="quiet">Only running executions are suspended.</p>}
           {action === "replay" && data && data.matched > 0 && <p class="quiet">A new execution begins for each, at the step that failed or the first one that was undone. The failed ones stay as they are.</p>}

@@ -242,7 +242,12 @@ fn failed(at: &Located, state: &Value) -> Failure {
     if place.is_empty() || at.workflow == BULK_WORKFLOW {
         return failure;
     }
-    let again = match state["compensation"].is_null() {
+    let undone = &state["compensation"];
+    // it has to name the step, as it repeats what a person left as it is
+    if undone["skipped"].as_u64().is_some_and(|skipped| skipped > 0) {
+        return failure;
+    }
+    let again = match undone.is_null() {
         true => "again from there",
         false => "again from the first step that was undone",
     };
@@ -257,7 +262,10 @@ mod tests {
     fn a_replay_is_advised_if_it_can_begin() {
         let failed_at = |place: Value| json!({ "error": place });
         let undone = json!({ "error": { "stepId": "b" }, "compensation": { "completed": 1 } });
+        let skipped =
+            json!({ "error": { "stepId": "b" }, "compensation": { "completed": 1, "skipped": 1 } });
         for (workflow, state, advised) in [
+            ("w", skipped, None),
             ("w", failed_at(json!({ "stepId": "b" })), Some("again from there: ")),
             ("w", failed_at(json!({ "path": "a/b", "stepId": "b" })), Some("again from there: ")),
             ("w", undone, Some("again from the first step that was undone: ")),

@@ -8,7 +8,7 @@ use crate::config::problem::ConfigProblem;
 
 /// Returns a warning if `ownership` hides an ask from everyone who is asked but the user of the
 /// execution, which `!self` excludes. `by_keys_alone`: all callers are known; otherwise tokens may
-/// have any roles, and a user that is named may have those that see everything.
+/// have any roles, also one that sees everything beside the one that is asked.
 pub(super) fn unseen(
     asked: &Assignment,
     auth: &AuthConfig,
@@ -16,6 +16,10 @@ pub(super) fn unseen(
     has_links: bool,
 ) -> Option<ConfigProblem> {
     let seeing = auth.owner_roles.as_deref()?;
+    // those of an escalation are asked beside those of `to`
+    if asked.spot.key.ends_with("escalate.to") {
+        return None;
+    }
     let mut named = Vec::new();
     let mut excludes_self = false;
     for (_, entry) in &asked.entries {
@@ -66,7 +70,8 @@ fn sees(entry: &str, seeing: &[String], keys: Option<&[ApiKeySettings]>) -> bool
     if role.is_some_and(|role| seeing.iter().any(|it| it == role)) {
         return true;
     }
-    let Some(keys) = keys else { return role.is_none() };
+    // a token may have several roles
+    let Some(keys) = keys else { return role.is_none() || !seeing.is_empty() };
     keys.iter().any(|key| {
         // an invalid profile is reported as an error
         let Ok(user) = User::new(key.user.clone()) else { return true };

@@ -14,7 +14,9 @@ pub(super) fn is_follow_up(problem: &Problem, places: &Places<'_>, findings: &Fi
         ["compensate_on_cancel"] => {
             return findings.refuses(file, |key| {
                 let inside = key.strip_prefix(&*place.path);
-                inside.is_some_and(|inside| inside.split('.').any(|part| part == "compensate"))
+                inside.is_some_and(|inside| {
+                    inside.starts_with('.') && inside.split('.').any(|part| part == "compensate")
+                })
             });
         }
         [.., "suspend", "on_timeout"] => "deadline",

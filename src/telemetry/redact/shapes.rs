@@ -27,7 +27,7 @@ const SECRET_NAMES: [&str; 13] = [
 ];
 
 /// Prefixes of secrets, or of the texts before them, in any letter case, with the kind of secret.
-const BEGINNINGS: [(&str, Kind); 31] = [
+const BEGINNINGS: [(&str, Kind); 39] = [
     ("bearer ", Kind::Credentials),
     ("basic ", Kind::Credentials),
     ("eyj", Kind::Jwt),
@@ -57,6 +57,14 @@ const BEGINNINGS: [(&str, Kind); 31] = [
     ("\"password\":\"", Kind::Member),
     ("\"secret\":\"", Kind::Member),
     ("\"client_secret\":\"", Kind::Member),
+    ("\"token\": \"", Kind::Member),
+    ("\"access_token\": \"", Kind::Member),
+    ("\"refresh_token\": \"", Kind::Member),
+    ("\"api_key\": \"", Kind::Member),
+    ("\"apikey\": \"", Kind::Member),
+    ("\"password\": \"", Kind::Member),
+    ("\"secret\": \"", Kind::Member),
+    ("\"client_secret\": \"", Kind::Member),
     ("?key=", Kind::QueryKey),
     ("&key=", Kind::QueryKey),
 ];
@@ -163,8 +171,12 @@ fn ends_word(c: char) -> bool {
 }
 
 /// Returns the length of a value after `name=`. Only in a query, and before another `name=`, an `&`
-/// ends it; elsewhere the value may have one in it.
+/// ends it; elsewhere the value may have one in it. A value in quotes ends with them.
 fn parameter(before: &str, behind: &str) -> usize {
+    if let Some(quote) = behind.chars().next().filter(|c| matches!(c, '"' | '\'')) {
+        let end = behind[1..].find(quote);
+        return end.map_or(behind.len(), |inside| inside + 2);
+    }
     let apart = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`');
     let word_before = before.rfind(apart).map_or(before, |at| &before[at..]);
     let in_query = word_before.contains(['?', '&', '=']);

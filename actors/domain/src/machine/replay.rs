@@ -17,7 +17,7 @@ use crate::state::{Node, Outcome, Phase};
 #[derive(Debug, Clone, Default)]
 pub struct ReplayFrom {
     /// A top-level step; defaults to the step that failed, or to the first one whose effects were
-    /// undone.
+    /// undone. It has to be given if a person skipped a compensation.
     pub step_id: Option<String>,
     /// Resume data for the step, supplied before it suspends.
     pub answer: Option<Arc<Value>>,
@@ -102,9 +102,16 @@ impl Machine {
     }
 
     /// Returns the step at which a replay begins that names none: the one that failed, or the first
-    /// one whose effects were undone, which is the latest one with all outputs before it.
+    /// one whose effects were undone, which is the latest one with all outputs before it. An effect
+    /// that a person left as it is would happen twice: only a caller who names the step wants that,
+    /// and without it the failed step is refused.
     fn default_step(&self) -> Option<String> {
-        let first = self.failed_step()?.min(self.kept_steps(&self.plan));
+        let failed = self.failed_step()?;
+        let mut skipped = self.state.compensating.iter().flat_map(|it| it.skipped());
+        let first = match skipped.next() {
+            Some(_) => failed,
+            None => failed.min(self.kept_steps(&self.plan)),
+        };
         Some(self.plan.steps.get(first)?.id.to_string())
     }
 

@@ -1,8 +1,10 @@
 //! Compensations that a person skips: shown as skipped, not as completed.
 
+use std::sync::Arc;
+
 use greenroom_domain::definition::StepDefinition;
 use greenroom_domain::fact::Recorded;
-use greenroom_domain::machine::SKIPPED_MAX;
+use greenroom_domain::machine::{ReplayFrom, ReplayRefusal, SKIPPED_MAX};
 use greenroom_domain::step_state::StepStatus;
 use serde_json::{Value, from_value, json, to_value};
 
@@ -43,6 +45,18 @@ fn skipped(world: &World) -> Vec<String> {
 fn expected() -> Vec<(String, StepStatus)> {
     let row = |path: &str, status| (path.to_owned(), status);
     vec![row("b:compensate", StepStatus::Skipped), row("a:compensate", StepStatus::Completed)]
+}
+
+#[test]
+fn a_replay_over_a_skipped_compensation_names_its_step() {
+    let mut world = failed();
+    skip(&mut world, "b:compensate");
+    world.finish("a:compensate", 7);
+    let refusal = ReplayRefusal::NotReplayable { step: "c".to_owned(), from: vec![Arc::from("a")] };
+    let replayed = |wanted| world.machine.replayed_from(wanted).map(|replayed| replayed.step_id);
+    assert_eq!(replayed(ReplayFrom::default()), Err(refusal));
+    let named = ReplayFrom { step_id: Some("a".to_owned()), ..ReplayFrom::default() };
+    assert_eq!(replayed(named).as_deref(), Ok("a"));
 }
 
 #[test]

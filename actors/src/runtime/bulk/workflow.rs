@@ -31,8 +31,11 @@ fn definition() -> WorkflowDefinition {
         block: Block { name: "pages".to_owned(), steps: vec![step] },
         max_iterations: u32::MAX,
     };
-    let result = ["matched", "done", "skipped", "failed", "children", "compensating", "failures"]
+    let result = ["matched", "done", "skipped", "failed", "children", "failures"]
         .map(|name| (name.to_owned(), Value::from(format!("data.{name}"))));
+    // a server of an earlier version does not count them
+    let compensating = ("compensating".to_owned(), Value::from("data.compensating | default(0)"));
+    let result = result.into_iter().chain([compensating]);
     WorkflowDefinition {
         name: "Bulk operation".to_owned(),
         purpose: "Suspends, resumes, cancels or replays many executions".to_owned(),

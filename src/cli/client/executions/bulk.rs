@@ -124,14 +124,22 @@ pub(super) async fn run(session: &Session, options: &Bulk) -> Result<Exit, Failu
             return Err(Failure::usage(refusal).advise("--dry-run shows what would change"));
         }
         body["dryRun"] = json!(true);
-        let preview = session.api.data(Call::post(&PATH, &body).query(&query)).await?;
+        let preview = session.api.data(Call::post(&PATH, &body).query(&query).long()).await?;
         if options.dry_run {
             session.screen.value(&preview, |it| preview_of(options.command, it))?;
             return Ok(Exit::Ok);
         }
         preview_of(options.command, &preview).iter().for_each(|line| note(line));
         if preview["matched"] == 0 && preview["isComplete"] != false {
-            return Err(none_matched());
+            let selected = ["skipped", "unknown"];
+            let selected: u64 = selected.iter().filter_map(|key| preview[key].as_u64()).sum();
+            return Err(match selected {
+                0 => none_matched(),
+                count => Failure::new(
+                    Exit::Failed,
+                    format!("none of the {count} selected executions would change"),
+                ),
+            });
         }
         if !is_confirmed(options.command).await? {
             return Err(Failure::new(Exit::Failed, "nothing was changed"));
