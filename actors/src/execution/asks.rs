@@ -132,9 +132,9 @@ fn new_ask(
     }
 }
 
-/// A step suspends before its first attempt; after that, only its function does. A compensation asks
-/// after its last. The calls for
-/// which the generation of a step waits have asks of their own: then returns `None`.
+/// Returns the kind of an ask: a step suspends before its first attempt, and after that only its
+/// function does; a compensation asks after its last attempt. `None` if the step waits for calls of
+/// its generation, which have separate asks.
 fn kind_of(step: &Step, attempts: u32) -> Option<AskKind> {
     if step.waits_for_generation(attempts) {
         return None;
