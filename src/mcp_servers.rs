@@ -210,6 +210,10 @@ pub trait McpServers: Send + Sync {
     /// Returns all servers, by name.
     fn statuses(&self) -> Vec<ServerStatus>;
 
+    /// Returns once tools can be called as [`statuses`](Self::statuses) described them before, or after
+    /// a second, if they cannot be put in use.
+    fn settled(&self) -> BoxFuture<'_, ()>;
+
     /// Ends the connection and begins another one. Returns false if there is no server of this name.
     fn restart(&self, name: &str) -> bool;
 

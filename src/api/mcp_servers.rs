@@ -5,9 +5,12 @@ use crate::api::json;
 use crate::api::wire::mcp_servers::{AcceptBody, AcceptedView, RestartedView, ServerView};
 use crate::mcp_servers::{McpServers, NotAccepted};
 
-/// Lists the servers by name; none without servers.
-pub fn list(servers: Option<&dyn McpServers>) -> Vec<ServerView> {
-    let statuses = servers.map(McpServers::statuses).unwrap_or_default();
+/// Lists the servers by name; none without servers. The list of tools that is read next describes
+/// theirs in the same way, or newer ones.
+pub async fn list(servers: Option<&dyn McpServers>) -> Vec<ServerView> {
+    let Some(servers) = servers else { return Vec::new() };
+    let statuses = servers.statuses();
+    servers.settled().await;
     statuses.into_iter().map(ServerView::from).collect()
 }
 
@@ -19,7 +22,7 @@ pub fn restart(servers: Option<&dyn McpServers>, name: &str) -> Result<Restarted
     Err(no_server(servers, name))
 }
 
-/// Accepts the definitions that tools have now.
+/// Accepts the definitions that tools have now, and returns once they are in use.
 pub async fn accept(
     servers: Option<&dyn McpServers>,
     name: &str,
@@ -35,7 +38,10 @@ pub async fn accept(
     let chosen = tool.as_deref().map(|tool| (tool, hash.as_deref()));
     let of = |tool: Option<String>| format!("{name}.{}", tool.unwrap_or_default());
     match servers.accept(name, chosen).await {
-        Ok(accepted) => Ok(AcceptedView { name: name.to_owned(), accepted }),
+        Ok(accepted) => {
+            servers.settled().await;
+            Ok(AcceptedView { name: name.to_owned(), accepted })
+        }
         Err(NotAccepted::NoServer) => Err(no_server(Some(servers), name)),
         Err(NotAccepted::NoTool) => {
             Err(no_tool(servers, name, tool.as_deref().unwrap_or_default()))
@@ -79,6 +85,7 @@ mod tests {
     #[derive(Default)]
     struct Servers {
         restarted: Mutex<Vec<String>>,
+        settled: Mutex<usize>,
     }
 
     impl McpServers for Servers {
@@ -107,6 +114,11 @@ mod tests {
                 calls: CallCounts { outcomes: [1, 2, 1, 1, 0, 0, 0], ..CallCounts::default() },
             };
             vec![files]
+        }
+
+        fn settled(&self) -> BoxFuture<'_, ()> {
+            *self.settled.lock().unwrap() += 1;
+            ready(()).boxed()
         }
 
         fn restart(&self, name: &str) -> bool {
@@ -162,13 +174,15 @@ mod tests {
             assert_eq!(accepted, expected.map_err(str::to_owned), "{body}");
         }
         assert!(accept(None, "files", b"").await.is_err());
+        assert_eq!(*servers.settled.lock().unwrap(), 3, "what was accepted is in use");
     }
 
-    #[test]
-    fn servers_are_listed_with_their_state() {
-        assert!(list(None).is_empty());
+    #[tokio::test]
+    async fn servers_are_listed_with_their_state_once_it_is_in_use() {
+        assert!(list(None).await.is_empty());
         let servers = Servers::default();
-        let shown = serde_json::to_value(list(Some(&servers))).unwrap();
+        let shown = serde_json::to_value(list(Some(&servers)).await).unwrap();
+        assert_eq!(*servers.settled.lock().unwrap(), 1);
         let expected = json!([{
             "name": "files", "transport": "program", "state": "failed",
             "since": "1970-01-01T00:00:00.000Z", "reason": "it ended",

@@ -208,11 +208,14 @@ impl Tools {
         let mut changes = self.hub.changes();
         while changes.changed().await.is_ok() {
             tokio::time::sleep(GATHER).await;
-            changes.mark_unchanged();
             loop {
                 let base = self.base.lock().await;
+                let newest = *changes.borrow_and_update();
                 match self.put(self.joined(&base)).await {
-                    Ok(()) => break,
+                    Ok(()) => {
+                        self.hub.use_change(newest);
+                        break;
+                    }
                     Err(error @ Unavailable::Draining { .. }) => {
                         log::debug!("the tools of MCP servers stay as they are: {error}");
                         return std::future::pending().await;

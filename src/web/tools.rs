@@ -40,8 +40,7 @@ pub(crate) async fn execute(call: Call, body: Body) -> Answer {
 
 /// `GET /tools/mcp`.
 pub(crate) async fn servers(settings: web::Data<Settings>) -> HttpResponse {
-    let servers = settings.config.servers.as_deref();
-    std::future::ready(respond::json(mcp_servers::list(servers))).await
+    respond::json(mcp_servers::list(settings.config.servers.as_deref()).await)
 }
 
 /// `POST /tools/mcp/:server/restart`.

@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { get } from "../api/client.ts";
 import { useBeating, useResource } from "../api/resource.ts";
 import type { McpServer, Tool } from "../api/types.ts";
@@ -31,12 +31,6 @@ export function ServerView({ path }: { path: string[] }) {
   const sign = server && signOf(server);
   const version = sign && `${sign} ${Math.floor(now.value / toolsEvery)}`;
   const tools = useResource(async (signal) => (version === undefined ? undefined : get("/tools", { signal })), [name], version);
-  // A server says that its tools are other ones shortly before the list has them.
-  const { reload: reloadTools } = tools;
-  useEffect(() => {
-    const timer = setTimeout(reloadTools, beatEvery);
-    return () => clearTimeout(timer);
-  }, [sign, reloadTools]);
   if (servers.error && !servers.data) return <Problem error={servers.error} retry={servers.reload} />;
   if (!servers.data) return <Loading what="the MCP server" />;
   if (!server) {

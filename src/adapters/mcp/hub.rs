@@ -13,7 +13,7 @@ use greenroom_actors::agent::tool::{ToolBody, ToolDefinition, ToolFunction, With
 use greenroom_actors::ports::model::ToolSpec;
 use greenroom_actors::ports::store::KnownTools;
 use tokio::sync::{Semaphore, watch};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 pub use crate::adapters::mcp::connection::connect::McpEnvironment;
@@ -32,6 +32,8 @@ use crate::mcp_servers::{McpServers, NotAccepted, ServerStatus};
 const STOP_MAX: Duration = Duration::from_secs(5);
 /// Pause between two looks whether they have ended.
 const STOP_PAUSE: Duration = Duration::from_millis(5);
+/// Longest wait until changes of tools are in use. It takes some 20 ms, unless the store is away.
+const IN_USE_MAX: Duration = Duration::from_secs(1);
 
 /// A tool that a server may have once it is connected.
 pub struct Placeholder {
@@ -46,6 +48,8 @@ pub struct McpHub {
     links: BTreeMap<String, Arc<Link>>,
     records: Records,
     changes: watch::Receiver<u64>,
+    /// The newest change that is in use.
+    in_use: watch::Sender<u64>,
     stop: CancellationToken,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Tools by the names of their servers.
@@ -69,6 +73,7 @@ impl McpHub {
             links,
             records,
             changes,
+            in_use: watch::Sender::new(0),
             stop: CancellationToken::new(),
             thread: Mutex::default(),
             defined: Mutex::default(),
@@ -125,6 +130,11 @@ impl McpHub {
     /// Returns a counter that changes whenever there are other tools.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.clone()
+    }
+
+    /// Notes that the tools are in use as they were after a change.
+    pub fn use_change(&self, number: u64) {
+        self.in_use.send_replace(number);
     }
 
     /// Returns the functions of a tool that a server may have once it is connected, and the places of
@@ -212,6 +222,18 @@ impl McpServers for McpHub {
             }
         };
         self.links.values().map(status).collect()
+    }
+
+    fn settled(&self) -> BoxFuture<'_, ()> {
+        async move {
+            let newest = *self.changes.borrow();
+            let mut in_use = self.in_use.subscribe();
+            let wait = in_use.wait_for(|number| *number >= newest);
+            if timeout(IN_USE_MAX, wait).await.is_err() {
+                log::debug!("changes of tools of MCP servers are not in use yet");
+            }
+        }
+        .boxed()
     }
 
     fn restart(&self, name: &str) -> bool {

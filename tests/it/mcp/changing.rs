@@ -80,7 +80,7 @@ fn a_call_of_a_changed_tool_waits_for_a_person_whose_approval_counts_for_later_c
     assert_eq!(decide(&site, &of(&late), "ann", true), 200);
     assert!(text_of(&site.server, &late).contains("42"));
     settled(&site);
-    eventually("the tool", || (described(&site) == "Sends the numbers to us").then_some(()));
+    assert_eq!(described(&site), "Sends the numbers to us", "tools are as the servers are shown");
     let next = site.server.post("/agents/clerk/text", &json!({ "input": "the sum" })).data();
     assert!(next["text"].as_str().unwrap().contains("42"), "{next}");
     let site = site.after_a_kill();
@@ -125,6 +125,7 @@ fn direct_calls_and_steps_are_refused_until_an_operator_accepts_the_change() {
     assert_eq!((run(&site).status, sums(&site)), (500, 0));
     assert_eq!(accept(&site.server, &json!({ "tool": "none" })), (404, Value::Null));
     assert_eq!(accept(&site.server, &json!({ "tool": "sum" })), (200, json!(["sum"])));
+    assert_eq!(described(&site), "Second", "it is in use when it is said to be accepted");
     assert_eq!(accept(&site.server, &json!({})), (200, json!([])), "nothing is left");
     assert_eq!(run(&site).data()["result"], json!({ "sum": 3 }));
     settled(&site);

@@ -43,7 +43,7 @@ impl Link {
                 }
             }
             *known = Arc::new(reviewed);
-            drop(known);
+            // counted before it can be read
             self.changes.send_modify(|number| *number += 1);
         }
         Ok(())
