@@ -210,7 +210,7 @@ async fn a_claim_is_released_or_passed_over() {
     let assigned = update(&world, assign(&["user:eve"]), &forced("eve")).await.unwrap().ask;
     assert_eq!((assigned.claim, assigned.rules.to.len()), (None, 1));
     let to = |user: &str| Some(AskedOf::User(user.to_owned()));
-    for (to, expected) in [(to("eve"), 1), (to("lea"), 0), (Some(AskedOf::Nobody), 0)] {
+    for (to, expected) in [(to("eve"), 1), (to("lea"), 0), (Some(AskedOf::Unassigned), 0)] {
         let filter = AskFilter { is_open: true, to, ..AskFilter::default() };
         assert_eq!(world.runtime.inbox(&filter, None, 9).await.unwrap().asks.len(), expected);
     }

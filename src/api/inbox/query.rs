@@ -121,9 +121,9 @@ fn asked_of(text: &str, caller: &Caller) -> Option<AskedOf> {
         "me" => {
             let Answerer { user, roles } = caller.answerer(None);
             let roles = roles.iter().map(|role| role.to_string()).collect();
-            return Some(AskedOf::Anyone { user: user.map(|user| user.to_string()), roles });
+            return Some(AskedOf::Answerable { user: user.map(|user| user.to_string()), roles });
         }
-        "none" => return Some(AskedOf::Nobody),
+        "none" => return Some(AskedOf::Unassigned),
         _ => {}
     }
     match text.parse().ok()? {

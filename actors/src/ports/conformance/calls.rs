@@ -325,7 +325,7 @@ async fn asks_are_filtered_by_agent_assignment_and_claim(mut bench: Bench) {
     let to = |to| AskFilter { to: Some(to), ..open() };
     let anyone = |user: Option<&str>, roles: &[&str]| {
         let roles = roles.iter().map(|role| (*role).to_owned()).collect();
-        to(AskedOf::Anyone { user: user.map(str::to_owned), roles })
+        to(AskedOf::Answerable { user: user.map(str::to_owned), roles })
     };
     let claimed_at = |now, is_claimed| {
         let (now, is_claimed) = (Timestamp(now), Some(is_claimed));
@@ -338,7 +338,7 @@ async fn asks_are_filtered_by_agent_assignment_and_claim(mut bench: Bench) {
         (of_agent("order"), &[]),
         (of_order.clone(), &["step"]),
         (AskFilter { agent_id: Some("clerk".to_owned()), ..of_order }, &[]),
-        (to(AskedOf::Nobody), &["g3-x"]),
+        (to(AskedOf::Unassigned), &["g3-x"]),
         (to(AskedOf::User("ann".to_owned())), &["g1-x", "step"]),
         (to(AskedOf::Role("support".to_owned())), &["g2-x"]),
         (anyone(Some("ann"), &[]), &["g1-x", "g3-x", "step"]),

@@ -270,11 +270,11 @@ pub struct AskFilter {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AskedOf {
     /// Without an assignment.
-    Nobody,
+    Unassigned,
     User(String),
     Role(String),
-    /// A user with roles may answer it.
-    Anyone {
+    /// A user with these roles may answer it, assigned or not.
+    Answerable {
         user: Option<String>,
         roles: Vec<String>,
     },
@@ -388,14 +388,14 @@ impl AskedOf {
     fn includes(&self, ask: &Ask) -> bool {
         let to = &ask.rules.to;
         match self {
-            Self::Nobody => to.is_empty(),
+            Self::Unassigned => to.is_empty(),
             Self::User(id) => {
                 to.iter().any(|it| matches!(it, Assignee::User(user) if **user == **id))
             }
             Self::Role(name) => {
                 to.iter().any(|it| matches!(it, Assignee::Role(role) if **role == **name))
             }
-            Self::Anyone { user, roles } => {
+            Self::Answerable { user, roles } => {
                 ask.rules.admits(user.as_deref(), roles, ask.user_id.as_deref())
             }
         }
