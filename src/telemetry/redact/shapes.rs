@@ -27,7 +27,7 @@ const SECRET_NAMES: [&str; 13] = [
 ];
 
 /// Prefixes of secrets, or of the texts before them, in any letter case, with the kind of secret.
-const BEGINNINGS: [(&str, Kind); 39] = [
+const BEGINNINGS: [(&str, Kind); 33] = [
     ("bearer ", Kind::Credentials),
     ("basic ", Kind::Credentials),
     ("eyj", Kind::Jwt),
@@ -44,29 +44,23 @@ const BEGINNINGS: [(&str, Kind); 39] = [
     ("token=", Kind::Parameter),
     ("api_key=", Kind::Parameter),
     ("api-key=", Kind::Parameter),
-    ("api-key: ", Kind::Parameter),
     ("password=", Kind::Parameter),
     ("passwd=", Kind::Parameter),
     ("secret=", Kind::Parameter),
     ("private_key=", Kind::Parameter),
-    ("\"token\":\"", Kind::Member),
-    ("\"access_token\":\"", Kind::Member),
-    ("\"refresh_token\":\"", Kind::Member),
-    ("\"api_key\":\"", Kind::Member),
-    ("\"apikey\":\"", Kind::Member),
-    ("\"password\":\"", Kind::Member),
-    ("\"secret\":\"", Kind::Member),
-    ("\"client_secret\":\"", Kind::Member),
-    ("\"token\": \"", Kind::Member),
-    ("\"access_token\": \"", Kind::Member),
-    ("\"refresh_token\": \"", Kind::Member),
-    ("\"api_key\": \"", Kind::Member),
-    ("\"apikey\": \"", Kind::Member),
-    ("\"password\": \"", Kind::Member),
-    ("\"secret\": \"", Kind::Member),
-    ("\"client_secret\": \"", Kind::Member),
-    ("?key=", Kind::QueryKey),
-    ("&key=", Kind::QueryKey),
+    ("?key=", Kind::Parameter),
+    ("&key=", Kind::Parameter),
+    ("api-key:", Kind::Header),
+    ("\"token\"", Kind::Member),
+    ("\"access_token\"", Kind::Member),
+    ("\"refresh_token\"", Kind::Member),
+    ("\"api_key\"", Kind::Member),
+    ("\"apikey\"", Kind::Member),
+    ("\"password\"", Kind::Member),
+    ("\"passwd\"", Kind::Member),
+    ("\"secret\"", Kind::Member),
+    ("\"client_secret\"", Kind::Member),
+    ("\"private_key\"", Kind::Member),
 ];
 
 #[derive(Debug, Clone, Copy)]
@@ -75,10 +69,12 @@ enum Kind {
     Jwt,
     Key,
     UserInfo,
+    /// The value after `name=`.
     Parameter,
-    /// A member of a JSON object.
+    /// The value after `name:` and spaces.
+    Header,
+    /// The text of a member of a JSON object, after its name.
     Member,
-    QueryKey,
 }
 
 /// Finds texts shaped like secrets.
@@ -101,21 +97,36 @@ impl Shapes {
     pub(super) fn find(&self, text: &str, found: &mut Vec<Range<usize>>) {
         // overlapping, because "Bearer eyJ..." has two prefixes
         let hits = self.beginnings.iter().flat_map(|it| it.find_overlapping_iter(text));
+        let mut quotes = Quotes::default();
+        let (mut keys_end, mut values_end) = (0, 0);
         for hit in hits {
             let Some((_, kind)) = BEGINNINGS.get(hit.pattern().as_usize()) else { continue };
-            let (before, behind) = (&text[..hit.start()], &text[hit.end()..]);
-            found.extend(secret(*kind, before, behind, hit.start(), hit.end()));
+            // hits come in the order of their ends
+            quotes.read_to(text, hit.end());
+            // one inside of another ends with it: the work stays linear
+            let known_end = match kind {
+                Kind::Key => &mut keys_end,
+                Kind::Parameter if !text[hit.end()..].starts_with(is_quote) => &mut values_end,
+                _ => &mut 0,
+            };
+            if hit.end() < *known_end {
+                continue;
+            }
+            let secret = secret(*kind, text, hit.range(), quotes.open);
+            *known_end = secret.as_ref().map_or(*known_end, |it| it.end);
+            found.extend(secret);
         }
     }
 }
 
+/// Returns the range of the secret at a hit. `open`: the quote in which the hit ends.
 fn secret(
     kind: Kind,
-    before: &str,
-    behind: &str,
-    start: usize,
-    end: usize,
+    text: &str,
+    Range { start, end }: Range<usize>,
+    open: Option<char>,
 ) -> Option<Range<usize>> {
+    let (before, behind) = (&text[..start], &text[end..]);
     let is_word = before.chars().next_back().is_none_or(|c| !c.is_alphanumeric());
     match kind {
         Kind::Credentials => {
@@ -140,16 +151,19 @@ fn secret(
             Some(end..end + length)
         }
         Kind::Parameter => {
-            let length = parameter(before, behind);
+            let length = value(behind, open);
             (length > 0).then_some(end..end + length)
+        }
+        Kind::Header => {
+            let from = end + spaces(behind);
+            let length = value(&text[from..], open);
+            (length > 0).then_some(from..from + length)
         }
         Kind::Member => {
-            let length = json_text(behind);
-            (length > 0).then_some(end..end + length)
-        }
-        Kind::QueryKey => {
-            let length = word(behind);
-            (length > 0).then_some(end..end + length)
+            let inside = behind.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
+            let from = text.len() - inside.len();
+            let length = json_text(inside);
+            (length > 0).then_some(from..from + length)
         }
     }
 }
@@ -170,22 +184,87 @@ fn ends_word(c: char) -> bool {
         || matches!(c, '(' | ')' | '{' | '}' | '[' | ']')
 }
 
-/// Returns the length of a value after `name=`. Only in a query, and before another `name=`, an `&`
-/// ends it; elsewhere the value may have one in it. A value in quotes ends with them.
-fn parameter(before: &str, behind: &str) -> usize {
-    if let Some(quote) = behind.chars().next().filter(|c| matches!(c, '"' | '\'')) {
-        let end = behind[1..].find(quote);
-        return end.map_or(behind.len(), |inside| inside + 2);
+/// The quotes of a text, read from its beginning.
+#[derive(Debug, Default)]
+struct Quotes {
+    /// Bytes that are read.
+    read: usize,
+    /// The quote in which the text is there.
+    open: Option<char>,
+    is_escaped: bool,
+    /// The character before.
+    before: Option<char>,
+}
+
+impl Quotes {
+    /// Reads up to a byte. Quotes end with their line: an apostrophe in prose is none.
+    fn read_to(&mut self, text: &str, end: usize) {
+        for (at, c) in text.get(self.read..end).unwrap_or_default().char_indices() {
+            let rest = &text[self.read + at..];
+            if c == '\n' {
+                self.open = None;
+            } else if is_quote(c) && !self.is_escaped {
+                match self.open {
+                    Some(open) if open == c && closes(rest) => self.open = None,
+                    None if !self.before.is_some_and(char::is_alphanumeric) => self.open = Some(c),
+                    Some(_) | None => {}
+                }
+            }
+            self.is_escaped = c == '\\' && !self.is_escaped;
+            self.before = Some(c);
+        }
+        self.read = self.read.max(end);
     }
-    let apart = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`');
-    let word_before = before.rfind(apart).map_or(before, |at| &before[at..]);
-    let in_query = word_before.contains(['?', '&', '=']);
-    let ends = |(at, c): &(usize, char)| match c {
-        '&' => in_query || begins_parameter(&behind[at + 1..]),
-        '#' => in_query,
-        c => ends_word(*c),
-    };
-    behind.char_indices().find(ends).map_or(behind.len(), |(at, _)| at)
+}
+
+fn is_quote(c: char) -> bool {
+    matches!(c, '"' | '\'' | '`')
+}
+
+/// Returns true if the quote at the beginning of a text can be a closing one. One before a letter, a
+/// digit or a second quote belongs to what is quoted.
+fn closes(text: &str) -> bool {
+    let mut chars = text.chars();
+    let quote = chars.next();
+    chars.next().is_none_or(|c| !c.is_alphanumeric() && Some(c) != quote)
+}
+
+/// Returns the length of the value after `name=` that is left out. A template is no secret.
+fn value(text: &str, open: Option<char>) -> usize {
+    let mut behind = text;
+    while let Some((inside, rest)) =
+        behind.strip_prefix("{{").and_then(|rest| rest.split_once("}}"))
+        && !inside.contains(['{', '\n'])
+    {
+        behind = rest;
+    }
+    if written(behind, open) == 0 { 0 } else { written(text, open) }
+}
+
+/// Returns the length of a value; one that may be too long, rather than a part of a secret. A value
+/// in quotes ends with them. Another one ends at white space, before `&` or `;` with another `name=`,
+/// and at the quote in which its name is, `open`: commas, brackets and other quotes belong to it.
+fn written(text: &str, open: Option<char>) -> usize {
+    let own = text.chars().next().filter(|c| is_quote(*c));
+    let own = own.filter(|quote| open != Some(*quote) || !closes(text));
+    let quote_bytes = usize::from(own.is_some());
+    let mut is_escaped = false;
+    let end = text.char_indices().skip(quote_bytes).find(|(at, c)| {
+        let rest = &text[*at..];
+        let is_end = match own {
+            Some(quote) => *c == quote && closes(rest),
+            None => match c {
+                '&' | ';' => begins_parameter(&rest[1..]),
+                c if is_quote(*c) => open == Some(*c) && closes(rest),
+                c => c.is_whitespace() || c.is_control(),
+            },
+        };
+        let is_end = is_end && !is_escaped;
+        let is_doubled = own == Some(*c) && rest[1..].starts_with(*c);
+        is_escaped = (*c == '\\' || is_doubled) && !is_escaped;
+        is_end
+    });
+    end.map_or(text.len(), |(at, _)| at + quote_bytes)
 }
 
 /// Returns true for a name and `=` at the beginning of a text.

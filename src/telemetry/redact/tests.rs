@@ -66,21 +66,12 @@ fn texts_shaped_like_secrets_are_redacted() {
         ("GET /x?key=a&token=b&n=1#c", "GET /x?key=[redacted]&token=[redacted]&n=1#c"),
         (
             "api_key=1234 access_token=ab, TOKEN=x",
-            "api_key=[redacted] access_token=[redacted], TOKEN=[redacted]",
+            "api_key=[redacted] access_token=[redacted] TOKEN=[redacted]",
         ),
-        ("x-api-key: 0123456789\"", "x-api-key: [redacted]\""),
+        ("x-api-key: 0123456789\"", "x-api-key: [redacted]"),
+        ("\"x-api-key:0123456789\"", "\"x-api-key:[redacted]\""),
         ("key=order-1 monkey=1", "key=order-1 monkey=1"),
         ("größe ?key=größe", "größe ?key=[redacted]"),
-        ("password=Tr0ub4dor&3 of ann", "password=[redacted] of ann"),
-        ("password=a#b&c", "password=[redacted]"),
-        ("password=\"a, b\" of ann", "password=[redacted] of ann"),
-        ("password='a b' of ann", "password=[redacted] of ann"),
-        (r#"{"password": "a,b", "n": 1}"#, r#"{"password": "[redacted]", "n": 1}"#),
-        ("at ?password=Tr0ub4dor&3", "at ?password=[redacted]&3"),
-        ("user=ann&password=a&b", "user=ann&password=[redacted]&b"),
-        (r#"{"password":"a,b \"c&d","n":1}"#, r#"{"password":"[redacted]","n":1}"#),
-        ("client_secret=ab12&password=x", "client_secret=[redacted]&password=[redacted]"),
-        (r#"{"api_key":"ab12","n":1}"#, r#"{"api_key":"[redacted]","n":1}"#),
         ("as AKIAIOSFODNN7EXAMPLE here", "as [redacted] here"),
     ];
     for (text, expected) in rows {
@@ -93,6 +84,86 @@ fn texts_shaped_like_secrets_are_redacted() {
         assert_eq!(clean, text.replace(JWT, "[redacted]"));
     }
     assert_eq!(redacted(&redactor, "eyJhbGciOiJIUzI1NiJ9.x"), "eyJhbGciOiJIUzI1NiJ9.x");
+}
+
+#[test]
+fn values_of_parameters_are_redacted_up_to_their_end() {
+    let redactor = redactor(&[]);
+    for (text, expected) in [
+        // what may belong to a password is left out with it
+        ("password=a,b of ann", "password=[redacted] of ann"),
+        ("password=Tr0ub4dor&3 of ann", "password=[redacted] of ann"),
+        ("password=a#b&c", "password=[redacted]"),
+        ("password=a;b)c}d>e]f<g of ann", "password=[redacted] of ann"),
+        ("password=a\"b'c`d of ann", "password=[redacted] of ann"),
+        ("password={a},b of ann", "password=[redacted] of ann"),
+        (r"password=a\ b of ann", "password=[redacted] of ann"),
+        ("(password=a), then", "(password=[redacted] then"),
+        ("at ?password=Tr0ub4dor&3", "at ?password=[redacted]"),
+        ("at ?key=a,b#c d", "at ?key=[redacted] d"),
+        ("user=ann&password=a&b", "user=ann&password=[redacted]"),
+        // other parameters and lines are not
+        ("client_secret=ab12&password=x", "client_secret=[redacted]&password=[redacted]"),
+        ("Server=db;Password=a;b;Database=c", "Server=db;Password=[redacted];Database=c"),
+        ("password=a,b\nuser=ann", "password=[redacted]\nuser=ann"),
+        ("PASSWORD=a\0USER=ann", "PASSWORD=[redacted]\0USER=ann"),
+        ("password= is empty, password=\tx", "password= is empty, password=\tx"),
+        // values in quotes
+        ("password=\"a, b\" of ann", "password=[redacted] of ann"),
+        ("password='a b', n=1", "password=[redacted], n=1"),
+        (r#"password="a\" b" of ann"#, "password=[redacted] of ann"),
+        ("password='a'' b' of ann", "password=[redacted] of ann"),
+        ("password='a'b c' of ann", "password=[redacted] of ann"),
+        ("password='a b", "password=[redacted]"),
+        ("password='', n=1", "password=[redacted], n=1"),
+        // parameters in quotes
+        ("\"password=a,b\", \"n\"", "\"password=[redacted]\", \"n\""),
+        ("{\"e\":\"password=a'b\",\"n\":1}", "{\"e\":\"password=[redacted]\",\"n\":1}"),
+        ("\"password=a\"b\" of ann", "\"password=[redacted]\" of ann"),
+        ("\"password='a b'\" of ann", "\"password=[redacted]\" of ann"),
+        ("'password=' is empty", "'password=' is empty"),
+        ("it's password=a'b, of ann", "it's password=[redacted] of ann"),
+        ("'so\npassword=a' b", "'so\npassword=[redacted] b"),
+        (r#"{\"e\":\"password=a\",\"n\":1} b"#, r#"{\"e\":\"password=[redacted] b"#),
+        ("größe `?key=größe`", "größe `?key=[redacted]`"),
+        // templates are no secrets, unless there is more
+        ("password={{ input.p }} of ann", "password={{ input.p }} of ann"),
+        ("'password={{ a }}{{ b }}'", "'password={{ a }}{{ b }}'"),
+        ("password={{a}}b of ann", "password=[redacted] of ann"),
+        ("password={{a b", "password=[redacted] b"),
+    ] {
+        assert_eq!(redacted(&redactor, text), expected, "{text}");
+    }
+    for beginning in ["password=", "sk-", "x-token=a\""] {
+        let text = beginning.repeat(200_000);
+        assert!(redacted(&redactor, &text).ends_with("[redacted]"), "{beginning}");
+    }
+    let templates = format!("password={}", "{{}}".repeat(100_000));
+    assert_eq!(redacted(&redactor, &templates), templates);
+}
+
+#[test]
+fn members_of_json_are_redacted_with_any_spaces() {
+    let redactor = redactor(&[]);
+    let names = "token access_token refresh_token api_key apiKey password passwd secret client_secret private_key";
+    for name in names.split_whitespace() {
+        for colon in [":", ": ", " : ", ":\n\t", "\r\n:  "] {
+            let text = |value: &str| format!("{{\"{name}\"{colon}\"{value}\", \"n\": 1}}");
+            let clean = redacted(&redactor, &text(r#"a,b \"c&d\\"#));
+            assert_eq!(clean, text("[redacted]"), "{clean}");
+        }
+    }
+    for text in [
+        "\"token\"",
+        "\"token\":",
+        "\"token\": 1",
+        "\"token\": \"\"",
+        "\"token\" \"a\"",
+        "\"tokens\":\"a\"",
+    ] {
+        assert_eq!(redacted(&redactor, text), text);
+    }
+    assert_eq!(redacted(&redactor, "\"token\":\"a"), "\"token\":\"[redacted]");
 }
 
 #[test]
