@@ -25,6 +25,7 @@ mod include;
 mod keys;
 mod limits;
 mod logs;
+mod lone_role;
 mod mcp;
 mod metrics;
 mod models;

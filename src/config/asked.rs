@@ -8,6 +8,9 @@ use toml::de::DeValue;
 use super::entry::Entry;
 use super::problem::Spot;
 
+/// Prefix of a role in an assignment.
+const ROLE: &str = "role:";
+
 /// One `to`, with the places of its entries.
 #[derive(Debug)]
 pub(crate) struct Assignment {
@@ -27,6 +30,11 @@ impl Assignment {
         });
         let assignment = Self { spot: entry.place.spot(), entries: entries.collect() };
         entry.place.findings.assignments.borrow_mut().push(assignment);
+    }
+
+    /// Returns true if those who have this role are asked.
+    pub(super) fn names_role(&self, role: &str) -> bool {
+        self.entries.iter().any(|(_, entry)| entry.strip_prefix(ROLE) == Some(role))
     }
 
     /// Returns a `to` of Rust code.

@@ -50,7 +50,9 @@ pub(super) fn parse(
 fn examine(source: &Source, registered: Option<&Names>, findings: Findings) -> Loaded {
     let mut config = read(source, &findings, registered);
     let assignments = findings.assignments.take();
+    let lone_roles = findings.lone_roles.take();
     let (mut problems, files) = findings.into_parts();
+    problems.extend(lone_roles.iter().filter_map(|it| it.check(&config, &assignments)));
     if let Some(registered) = registered {
         problems.extend(assignments.iter().flat_map(|it| it.check(&config, registered)));
         problems.extend(config.check_names(registered));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::asked::Assignment;
 use super::files::Files;
+use super::lone_role::LoneRole;
 use super::problem::{ConfigProblem, Spot};
 
 /// A file's text, with the starts of its lines.
@@ -46,6 +47,8 @@ pub(crate) struct Findings {
     problems: RefCell<Vec<ConfigProblem>>,
     /// Assignments of asks.
     pub(crate) assignments: RefCell<Vec<Assignment>>,
+    /// Roles in profiles of API keys that may give none.
+    pub(crate) lone_roles: RefCell<Vec<LoneRole>>,
     /// Files that were read.
     pub(crate) files: RefCell<Files>,
     #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Warnings about asks that those who are asked do not see, because of `ownership`.
 
-use super::Assignment;
-use super::warnings::{ROLE, USER, has_template};
+use super::warnings::{USER, has_template};
+use super::{Assignment, ROLE};
 use crate::auth::{ApiKeySettings, User};
 use crate::config::auth::AuthConfig;
 use crate::config::problem::ConfigProblem;

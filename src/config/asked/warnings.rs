@@ -2,15 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::{Assignment, ownership};
+use super::{Assignment, ROLE, ownership};
 use crate::auth::User;
 use crate::config::Config;
 use crate::config::auth::AuthConfig;
 use crate::config::names::Names;
 use crate::config::problem::{ConfigProblem, Spot};
-
-/// Prefix of a role in an assignment.
-pub(super) const ROLE: &str = "role:";
 
 /// Prefix of a user in an assignment.
 pub(super) const USER: &str = "user:";

@@ -6,6 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::auth::{ApiKeySettings, User};
 use crate::config::entry::Entry;
+use crate::config::lone_role::LoneRole;
 use crate::config::section::Section;
 
 pub(super) fn read(entry: &Entry<'_>) -> Vec<ApiKeySettings> {
@@ -77,10 +78,7 @@ fn sha256(digits: &str) -> Option<[u8; 32]> {
 /// Reads the profile of a key's user; values are literal.
 fn user(entry: &Entry<'_>) -> Option<Map<String, Value>> {
     let section = entry.section()?;
-    if section.has("role") && !section.has("roles") {
-        let message = "gives no role: rules of access read `roles`, an array";
-        section.key_place("role").warn(message);
-    }
+    LoneRole::note(&section);
     let Value::Object(profile) = entry.json()? else { return None };
     if User::new(profile.clone()).is_err() {
         return entry.refuse("has an invalid `id`: it must be 1 to 200 characters without `/`");

@@ -84,7 +84,6 @@ fn one_header_of_a_table_among_those_of_an_array_is_one_error() {
 
 #[test]
 fn keys_with_other_names_elsewhere_get_their_name() {
-    let key = format!("[[auth.api_keys]]\nid = \"k\"\nhash = \"sha256:{}\"\n", "0f".repeat(32));
     let agent = |key: &str| {
         format!("[models.m]\nprovider = \"mock\"\n[agents.a]\nmodel = \"m\"\n{key} = \"Help.\"\n")
     };
@@ -92,11 +91,56 @@ fn keys_with_other_names_elsewhere_get_their_name() {
         (&agent("instructions"), &[]),
         (&agent("system"), &["5:1: agents.a.system: unknown key; did you mean instructions?"]),
         ("[store]\npath = \"a.db\"\n", &["2:1: store.path: unknown key; did you mean url?"]),
-        (
-            &format!("{key}user = {{ role = \"a\" }}\n"),
-            &["4:10: warning: auth.api_keys[0].user.role: gives no role: rules of access read \
-               `roles`, an array"],
-        ),
-        (&format!("{key}user = {{ role = \"a\", roles = [\"a\"] }}\n"), &[]),
     ]);
+}
+
+#[test]
+fn roles_under_the_key_role_are_warned_of_where_something_is_for_that_role() {
+    let hash = "0f".repeat(32);
+    let key = |user: &str| {
+        format!("[[auth.api_keys]]\nid = \"k\"\nhash = \"sha256:{hash}\"\nuser = {{ {user} }}\n")
+    };
+    let (lone, wanted) = (key("role = \"lead\""), "[inbox]\nforce_roles = [\"lead\"]\n");
+    let said = "warning: auth.api_keys[0].user.role: does not give the role lead: roles are in \
+                `roles`, as in roles = [\"lead\"]";
+    let at = |place: &str| format!("{place}: {said}");
+    let read = |expression: &str| {
+        format!("[workflows.w]\n[[workflows.w.steps]]\nid = \"a\"\nmap = {expression}\n")
+    };
+    let rule = "[[auth.rules]]\nroute = \"POST /updates\"\nroles = [\"lead\"]\n";
+    rows(&[
+        // an expression may read it, also one that is passed all of a profile
+        (&lone, &[]),
+        (&(lone.clone() + &read("\"context.user.role\"")), &[]),
+        (&(lone.clone() + &read("\"context.user\"")), &[]),
+        (&(lone.clone() + wanted), &[&at("4:10")]),
+        (&(lone.clone() + rule), &[&at("4:10")]),
+        (&format!("[auth.ownership]\nroles = [\"lead\"]\n{lone}"), &[&at("6:10")]),
+        (&(key("role = [\"a\", \"lead\"]") + wanted), &[&at("4:10")]),
+        (&(lone.clone() + wanted + &read("\"input.role\"")), &[&at("4:10")]),
+        (&(lone.clone() + wanted + &read("\"context.user.role\"")), &[]),
+        (&(lone.clone() + wanted + &read("{ a = [\"context.user['role']\"] }")), &[]),
+        (&(key("role = \"lead\", roles = [\"lead\"]") + wanted), &[]),
+        (&(key("role = \"clerk\"") + wanted), &[]),
+        (&(key("role = 1") + wanted), &[]),
+    ]);
+}
+
+#[test]
+fn roles_under_the_key_role_are_warned_of_where_they_are_asked() {
+    let key = format!(
+        "[[auth.api_keys]]\nid = \"k\"\nhash = \"sha256:{}\"\nuser = {{ role = \"lead\" }}\n",
+        "0f".repeat(32)
+    );
+    let asked = "[workflows.w]\n[[workflows.w.steps]]\nid = \"a\"\nmap = 1\n\
+                 suspend = { to = [\"role:lead\"], deadline = \"1h\" }\n";
+    rows(&[(
+        &(key + asked),
+        &[
+            "4:10: warning: auth.api_keys[0].user.role: does not give the role lead: roles are in \
+             `roles`, as in roles = [\"lead\"]",
+            "9:18: warning: workflows.w.steps.a.suspend.to: no caller can answer this: no key in \
+             [[auth.api_keys]] has this user or role",
+        ],
+    )]);
 }
