@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use greenroom_actors::domain::ids::{ExecutionId, compensated_path, compensation_path};
+use greenroom_actors::domain::ids::{
+    ExecutionId, compensated_path, compensation_path, container_of,
+};
 use greenroom_actors::domain::slot::SlotSet;
 use greenroom_actors::domain::status::Status;
 use greenroom_actors::domain::step_state::{StepState, StepStatus};
@@ -85,16 +87,12 @@ impl Played {
         ran
     }
 
-    /// Returns the steps that failed and the compensations whose last attempt did, each with its
-    /// error. Containers fail with the error of a step inside, which stands for them.
+    /// Returns the step whose failure fails the execution and the compensations whose last attempt
+    /// failed, each with its error. Containers fail with the error of a step inside, which stands for
+    /// them.
     pub(super) fn failures(&self) -> Vec<String> {
-        let has_failed = |step: &&StepState| step.status == StepStatus::Failed;
-        let failed = || self.state.steps.iter().filter(has_failed);
-        let is_inside = |path: &str, container: &str| {
-            path.strip_prefix(container).is_some_and(|rest| rest.starts_with(['/', '[']))
-        };
-        let inner = failed().filter(|step| !failed().any(|it| is_inside(&it.path, &step.path)));
-        let steps = inner.filter_map(|step| Some((&step.path, step.error.as_ref()?)));
+        let steps = self.cause().into_iter();
+        let steps = steps.filter_map(|step| Some((&step.path, step.error.as_ref()?)));
         let waits = |step: &&StepState| {
             step.status == StepStatus::Suspended && compensated_path(&step.path).is_some()
         };
@@ -102,6 +100,30 @@ impl Played {
         let compensations =
             compensations.filter_map(|step| Some((&step.path, &step.errors.last()?.message)));
         steps.chain(compensations).map(|(path, error)| format!("{path} failed: {error}")).collect()
+    }
+
+    /// Returns the innermost step whose failure fails the execution: not one that `on_error` handled,
+    /// or in a container that passed, or failed because of another one.
+    fn cause(&self) -> Option<&StepState> {
+        // `on_error` gives a step that failed an output
+        let fails = |step: &&StepState| {
+            step.status == StepStatus::Failed
+                && step.output.is_none()
+                && compensated_path(&step.path).is_none()
+        };
+        let failed: Vec<&StepState> = self.state.steps.iter().filter(fails).collect();
+        let first_in = |container: Option<&StepState>| {
+            let path = container.map(|step| &*step.path);
+            let inside = failed.iter().filter(|step| container_of(&step.path) == path);
+            // a container fails with the error of the step that failed first
+            let cause = inside.filter(|step| container.is_none_or(|it| it.error == step.error));
+            cause.min_by_key(|step| step.ended_at).copied()
+        };
+        let mut cause = first_in(None)?;
+        while let Some(inner) = first_in(Some(cause)) {
+            cause = inner;
+        }
+        Some(cause)
     }
 
     /// Returns the outputs of steps by id; of one that repeats, the last one.

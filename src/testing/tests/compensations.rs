@@ -25,19 +25,36 @@ fn a_wait_for_help_with_a_compensation_shows_the_failures_before_it() {
                   blocks = [\"x\", \"y\"]\n\
                   [[workflows.trip.blocks.x]]\nid = \"pay\"\nmap = \"steps.hold.id\"\n\
                   [[workflows.trip.blocks.y]]\nid = \"other\"\nmap = 1\n";
+    let handled = "[[workflows.trip.steps]]\nid = \"look\"\nmap = \"steps.hold.no\"\n\
+                   on_error = { value = 1 }\n";
+    let handled_outside = "[[workflows.trip.steps]]\nid = \"looks\"\ntype = \"andAll\"\n\
+                           blocks = [\"z\"]\non_error = \"ignore\"\n\
+                           [[workflows.trip.blocks.z]]\nid = \"look\"\nmap = \"steps.hold.no\"\n";
+    let handled_inside =
+        inside.replace("map = 1", "map = \"steps.hold.no\"\non_error = \"ignore\"");
+    let race = "[[workflows.trip.steps]]\nid = \"first\"\ntype = \"andRace\"\n\
+                blocks = [\"z\", \"o\"]\n\
+                [[workflows.trip.blocks.z]]\nid = \"look\"\nmap = \"steps.hold.no\"\n\
+                [[workflows.trip.blocks.o]]\nid = \"one\"\nmap = 1\n";
     let rows = [
-        (pay, "pay failed: undefined value in `steps.hold.id`"),
-        (inside, "both/x/pay failed: undefined value in `steps.hold.id`"),
+        (handled.to_owned() + pay, "pay failed: undefined value in `steps.hold.id`"),
+        (handled_outside.to_owned() + pay, "pay failed: undefined value in `steps.hold.id`"),
+        (handled_inside, "both/x/pay failed: undefined value in `steps.hold.id`"),
+        (race.to_owned() + pay, "pay failed: undefined value in `steps.hold.id`"),
     ];
+    let rows = rows.into_iter().chain([
+        (pay.to_owned(), "pay failed: undefined value in `steps.hold.id`"),
+        (inside.to_owned(), "both/x/pay failed: undefined value in `steps.hold.id`"),
+    ]);
     for (last, failed) in rows {
         let of_status = format!(
             "its status is suspended, expected error: {failed}: {undone}: hold:compensate waits \
              for an answer"
         );
-        let found = problems_of_trip(last, "expect = { status = \"error\" }\n");
+        let found = problems_of_trip(&last, "expect = { status = \"error\" }\n");
         assert_eq!(found, [of_status.as_str()]);
         let of_error = "it has not ended; expected the error \"no\"";
-        let found = problems_of_trip(last, "expect = { error = \"no\" }\n");
+        let found = problems_of_trip(&last, "expect = { error = \"no\" }\n");
         assert_eq!(found, [of_status.as_str(), of_error]);
     }
 }
