@@ -203,19 +203,42 @@ async fn list(session: &Session, filters: &Filters) -> Result<Exit, Failure> {
     let query: Vec<_> = given.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
     let asks =
         session.pages(&["inbox"], &query, "asks", (filters.limit, PAGE_MAX), |_| true).await?;
-    // a deadline is over once an ask is closed
-    let (until, head) = match filters.state {
-        State::Open => ("deadline", "DEADLINE"),
-        State::Closed | State::All => ("closedAt", "CLOSED"),
-    };
-    let cells = |it: &Value| {
-        let [id, kind, state, since, until, reason] =
-            ["askId", "kind", "state", "openedAt", until, "reason"].map(|key| cell(&it[key]));
-        [id, kind, state, since, until, asked(it), of(it), reason]
-    };
-    let head = ["ASK", "KIND", "STATE", "SINCE", head, "ASKS", "OF", "REASON"];
-    session.screen.list(&asks, head, cells, "nothing waits for a person")?;
+    let nothing = "nothing waits for a person";
+    match filters.state {
+        // a deadline is over once an ask is closed
+        State::Open => {
+            session.screen.list(&asks, head("DEADLINE"), |it| row(it, "deadline"), nothing)
+        }
+        State::Closed => {
+            session.screen.list(&asks, head("CLOSED"), |it| row(it, "closedAt"), nothing)
+        }
+        State::All => {
+            let [ask, kind, state, since, closed, asks_whom, of, reason] = head("CLOSED");
+            let head = [ask, kind, state, since, "DEADLINE", closed, asks_whom, of, reason];
+            session.screen.list(&asks, head, row_of_all, nothing)
+        }
+    }?;
     Ok(Exit::Ok)
+}
+
+/// Returns the head of a list of asks. `until`: the column with their ends.
+fn head(until: &'static str) -> [&'static str; 8] {
+    ["ASK", "KIND", "STATE", "SINCE", until, "ASKS", "OF", "REASON"]
+}
+
+/// Returns the cells of an ask. `until`: the key of its end.
+fn row(ask: &Value, until: &str) -> [String; 8] {
+    let [id, kind, state, since, until, reason] =
+        ["askId", "kind", "state", "openedAt", until, "reason"].map(|key| cell(&ask[key]));
+    [id, kind, state, since, until, asked(ask), of(ask), reason]
+}
+
+/// Returns the cells of an ask among open and closed ones: its deadline while it is open, and when it
+/// was closed.
+fn row_of_all(ask: &Value) -> [String; 9] {
+    let [id, kind, state, since, closed, asked, of, reason] = row(ask, "closedAt");
+    let deadline = if ask["state"] == "open" { &ask["deadline"] } else { &Value::Null };
+    [id, kind, state, since, cell(deadline), closed, asked, of, reason]
 }
 
 /// Returns what waits: the step of an execution, or the tool of an agent.
@@ -341,5 +364,20 @@ mod tests {
         assert_eq!(lines[3..5], ["of             e a/b", "reason         yes?\\u{1b}"]);
         assert_eq!(lines[5], "shows          {\"n\":1}");
         assert!(lines.last().unwrap().ends_with("greenroom inbox answer ask_1 --data JSON"));
+    }
+
+    #[test]
+    fn open_and_closed_asks_have_their_deadline_and_their_end() {
+        let ask = |state: &str, closed: Value| {
+            row_of_all(&json!({
+                "askId": "ask_1", "kind": "step", "state": state, "reason": "yes?", "to": [],
+                "of": { "workflowId": "w", "executionId": "e", "path": "a" },
+                "openedAt": "T1", "deadline": "T2", "closedAt": closed,
+            }))
+        };
+        let open = ask("open", Value::Null);
+        let closed = ask("answered", json!("T3"));
+        assert_eq!([&open[2], &open[3], &open[4], &open[5]], ["open", "T1", "T2", "-"]);
+        assert_eq!([&closed[2], &closed[3], &closed[4], &closed[5]], ["answered", "T1", "-", "T3"]);
     }
 }

@@ -61,6 +61,11 @@ fn asks_are_listed_claimed_and_answered() {
     assert_eq!(seat.run(&["executions", "watch", "x-1"]).code, 0);
     let closed = seat.json(&["inbox", "list", "--state", "closed"]);
     assert_eq!(closed[0]["state"], "answered");
+    let all = seat.run(&["inbox", "list", "--state", "all"]).stdout;
+    let head: Vec<&str> = all.lines().next().unwrap().split_whitespace().collect();
+    let expected = "ASK KIND STATE SINCE DEADLINE CLOSED ASKS OF REASON";
+    assert_eq!(head.join(" "), expected, "{all}");
+    assert!(all.lines().nth(1).unwrap().contains("  -         20"), "closed, no deadline: {all}");
 }
 
 #[test]
