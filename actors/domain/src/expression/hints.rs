@@ -1,5 +1,7 @@
 //! Hints for sources that do not compile because they use the syntax of another language.
 
+mod arrow;
+
 use std::borrow::Cow;
 
 use super::{Expression, without_texts};
@@ -22,7 +24,7 @@ pub(super) fn of_expression(source: &str) -> Option<Cow<'static, str>> {
     if is_prose(source) {
         return Some(Cow::Borrowed("a string is written \"'a text'\""));
     }
-    of_code(&code).map(Cow::Borrowed)
+    of_code(&code)
 }
 
 /// Returns true if a source has braces of templates outside its strings.
@@ -94,11 +96,15 @@ pub(super) fn of_template(source: &str) -> Option<Cow<'static, str>> {
         let rest = &source[from..];
         &rest[..rest.find("}}").unwrap_or(rest.len())]
     });
-    let hint = pieces.into_iter().find_map(|piece| of_code(&without_texts(piece)));
-    hint.map(Cow::Borrowed)
+    pieces.into_iter().find_map(|piece| of_code(&without_texts(piece)))
 }
 
-fn of_code(code: &str) -> Option<&'static str> {
+fn of_code(code: &str) -> Option<Cow<'static, str>> {
+    // an arrow is the mistake, whatever operators are in its body
+    arrow::hint(code).or_else(|| of_operators(code).map(Cow::Borrowed))
+}
+
+fn of_operators(code: &str) -> Option<&'static str> {
     const OPERATORS: [(&str, &str); 8] = [
         ("&&", "`&&` is written `and`"),
         ("||", "`||` is written `or`"),
