@@ -180,6 +180,14 @@ impl<'a> Entry<'a> {
         }
     }
 
+    /// Reads a table. Another value is refused with the table to write.
+    pub(crate) fn section_as(&self, example: &str) -> Option<Section<'a>> {
+        let DeValue::Table(table) = self.value else {
+            return self.mismatch(&format!("a table, {example}"));
+        };
+        Some(Section::new(self.place.clone(), table))
+    }
+
     pub(crate) fn items(&self) -> Option<Vec<Entry<'a>>> {
         let DeValue::Array(items) = self.value else { return self.mismatch("an array") };
         let entry = |(index, item): (usize, &'a toml::Spanned<DeValue<'a>>)| {

@@ -386,7 +386,10 @@ fn bodies_of_a_step() {
             &["3:19: steps.a.http.method: must be one of GET, POST, PUT, PATCH, DELETE; did \
                  you mean PATCH?"],
         ),
-        ("http = \"https://x\"", &["3:8: steps.a.http: must be a table, not a string"]),
+        (
+            "http = \"https://x\"",
+            &["3:8: steps.a.http: must be a table, { url = \"…\" }, not a string"],
+        ),
         (
             "http = { url = \"x.example\" }",
             &["3:16: steps.a.http.url: must begin with http:// or https://"],

@@ -46,7 +46,7 @@ fn run(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<Body> {
 }
 
 fn http(section: &Section<'_>, _: &mut Vec<Reference>) -> Option<Body> {
-    let inner = section.section("http")?;
+    let inner = section.get("http")?.section_as("{ url = \"…\" }")?;
     let call = calls::http(&inner);
     refuse_keys_beside(&inner, "http");
     inner.close();
@@ -54,7 +54,7 @@ fn http(section: &Section<'_>, _: &mut Vec<Reference>) -> Option<Body> {
 }
 
 fn command(section: &Section<'_>, _: &mut Vec<Reference>) -> Option<Body> {
-    let inner = section.section("command")?;
+    let inner = section.get("command")?.section_as("{ argv = [\"…\"] }")?;
     let run = calls::command(&inner);
     refuse_keys_beside(&inner, "command");
     inner.close();

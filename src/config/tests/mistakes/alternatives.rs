@@ -38,6 +38,20 @@ fn tables_and_keys_name_what_to_write() {
             "command = { argv = [\"ls\"], retry = 3 }",
             &["3:28: steps.a.command.retry: is a key of the step: write it beside `command`"],
         ),
+        (
+            "command = [\"ls\", \"-l\"]",
+            &["3:11: steps.a.command: must be a table, { argv = [\"…\"] }, not an array"],
+        ),
+        (
+            "command = \"ls\"",
+            &["3:11: steps.a.command: must be a table, { argv = [\"…\"] }, not a string"],
+        ),
+        (
+            "map = 1\ncompensate = { command = [\"ls\"] }",
+            &[
+                "4:26: steps.a.compensate.command: must be a table, { argv = [\"…\"] }, not an array",
+            ],
+        ),
     ]);
     of_a_container(&[
         (
