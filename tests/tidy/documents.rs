@@ -18,6 +18,21 @@ const ARCHITECTURE_WORDS_MAX: usize = 2_000;
 const FOLDERS: &[&str] =
     &[".ci", "actors", "benches", "crates", "docs", "examples", "src", "tests"];
 
+/// Subjects of the recipes of `CONTRIBUTING.md`, in their order.
+const RECIPES: [&str; 11] = [
+    "kind of step",
+    "command",
+    "fact",
+    "limit",
+    "route",
+    "field of an answer",
+    "provider",
+    "metric",
+    "key of an MCP server",
+    "feature of Cargo",
+    "store",
+];
+
 /// Documents that describe the present. The log of changes, the decisions and the open questions
 /// keep the words of their time.
 fn is_guide(path: &str) -> bool {
@@ -155,11 +170,12 @@ fn every_recipe_names_its_files() {
     let text = read("CONTRIBUTING.md");
     let recipes = text.split("\n## Recipes\n").nth(1).and_then(|rest| rest.split("\n## ").next());
     let recipes = recipes.expect("a chapter of recipes");
-    let subjects = ["step", "command", "fact", "limit", "route", "provider", "metric", "store"];
-    for subject in subjects {
-        let heading = |recipe: &&str| recipe.lines().next().is_some_and(|it| it.ends_with(subject));
-        let recipe = recipes.split("\n### ").skip(1).find(heading);
-        let recipe = recipe.unwrap_or_else(|| panic!("no recipe for a new {subject}"));
+    let recipes = recipes.split("\n### A new ").skip(1);
+    let recipes = recipes.map(|recipe| recipe.split_once('\n').expect("a recipe has a text"));
+    let recipes: Vec<(&str, &str)> = recipes.collect();
+    let subjects: Vec<&str> = recipes.iter().map(|(subject, _)| *subject).collect();
+    assert_eq!(subjects, RECIPES);
+    for (subject, recipe) in recipes {
         let named = quoted(recipe).into_iter().filter(|piece| piece.contains('/'));
         assert!(named.count() >= 2, "the recipe for a new {subject} names no files");
     }

@@ -37,22 +37,39 @@ fn implemented<'s>(before: &[(usize, &'s str)]) -> Option<&'s str> {
     named.split('<').next()
 }
 
-/// Returns true if an arm names a member of a set that grows, also inside `Some`. `own`: what
-/// `Self` is there.
-fn names_growing(arm: &str, own: Option<&str>) -> bool {
-    let pattern = arm.trim_start().trim_start_matches("| ").trim_start_matches('&');
-    let pattern =
-        ["Some(", "Ok(", "Err("].iter().find_map(|it| pattern.strip_prefix(it)).unwrap_or(pattern);
-    let Some((set, _)) = pattern.split_once("::") else { return false };
-    let set = if set == "Self" { own.unwrap_or_default() } else { set };
-    GROWING.contains(&set)
+/// Variants that the members of a set may be in.
+const WRAPPERS: &[&str] = &["Some", "Ok", "Err"];
+
+/// Splits a pattern into what is around it, nothing or one of [`WRAPPERS`], and what is inside.
+fn unwrapped(pattern: &str) -> (&str, &str) {
+    let inside = WRAPPERS.iter().find_map(|wrapper| {
+        let inside = pattern.strip_prefix(wrapper)?.strip_prefix('(')?;
+        Some((*wrapper, inside))
+    });
+    inside.unwrap_or(("", pattern))
 }
 
-/// Returns true if an arm takes everything: `_`, or a name.
-fn takes_all(line: &str) -> bool {
+/// Returns what is around the member of a set that grows that an arm names; `None` if it names
+/// none. `own`: what `Self` is there.
+fn names_growing<'a>(arm: &'a str, own: Option<&str>) -> Option<&'a str> {
+    let pattern = arm.trim_start().trim_start_matches("| ").trim_start_matches('&');
+    let (around, pattern) = unwrapped(pattern);
+    let (set, _) = pattern.split_once("::")?;
+    let set = if set == "Self" { own.unwrap_or_default() } else { set };
+    GROWING.contains(&set).then_some(around)
+}
+
+/// Returns true if an arm takes everything that is in `around`: `_` or a name, by itself or in it.
+fn takes_all(line: &str, around: &str) -> bool {
     let Some((pattern, _)) = line.trim_start().split_once(" =>") else { return false };
-    let is_name = pattern.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    is_name && !pattern.is_empty() && !["true", "false"].contains(&pattern)
+    let is_name = |pattern: &str| {
+        pattern.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+            && !["", "true", "false"].contains(&pattern)
+    };
+    pattern.trim_start_matches("| ").split(" | ").any(|pattern| match unwrapped(pattern) {
+        ("", pattern) => is_name(pattern),
+        (wrapper, inside) => wrapper == around && inside.strip_suffix(')').is_some_and(is_name),
+    })
 }
 
 /// Returns the places of arms for all other members in matches over a set that grows.
@@ -61,13 +78,16 @@ fn catch_alls(source: &Source) -> Vec<String> {
     let found = lines.iter().enumerate().filter(|(index, (_, line))| {
         let depth = indentation(line);
         let before = &lines[..*index];
-        let is_growing = |arm: &str| names_growing(arm, implemented(before));
-        takes_all(line)
+        let is_taken = |arm: &str| {
+            let around = names_growing(arm, implemented(before));
+            around.is_some_and(|around| takes_all(line, around))
+        };
+        line.contains(" =>")
             && before
                 .iter()
                 .rev()
                 .take_while(|(_, before)| before.is_empty() || indentation(before) >= depth)
-                .any(|(_, before)| indentation(before) == depth && is_growing(before))
+                .any(|(_, before)| indentation(before) == depth && is_taken(before))
     });
     found.map(|(_, (number, line))| format!("{}:{number}: {}", source.path, line.trim())).collect()
 }
@@ -127,6 +147,15 @@ fn catch_alls_are_found() {
         ("match fact {\n    Fact::A => 1,\n    other => 0,\n}", 1),
         ("match fact {\n    Fact::A => 1,\n    Fact::B => 0,\n}", 0),
         ("match fact {\n    Some(Fact::A) => 1,\n    _ => 0,\n}", 1),
+        ("match fact {\n    Some(Fact::A) => 1,\n    Some(_) => 0,\n    None => 2,\n}", 1),
+        ("match fact {\n    Some(Fact::A) => 1,\n    Some(other) => 0,\n    None => 2,\n}", 1),
+        ("match fact {\n    Some(Fact::A) => 1,\n    Some(_) | None => 0,\n}", 1),
+        ("match fact {\n    Some(Fact::A) => 1,\n    None | Some(_) => 0,\n}", 1),
+        ("match fact {\n    Ok(Fact::A) => 1,\n    Ok(_) | Err(_) => 0,\n}", 1),
+        ("match fact {\n    Ok(Fact::A) | Ok(Fact::B) => 1,\n    Err(_) => 0,\n}", 0),
+        ("match fact {\n    Some(Fact::A) => 1,\n    None => 0,\n}", 0),
+        ("match fact {\n    Some(Fact::A) => 1,\n    Some(_) if a => 0,\n    None => 2,\n}", 0),
+        ("match fact {\n    Some(Other::A) => 1,\n    Some(_) | None => 0,\n}", 0),
         ("match fact {\n    Fact::A\n    | Fact::B => {\n        1\n    }\n    _ => 0,\n}", 1),
         ("match fact {\n    Fact::A => match b {\n        B => 1,\n        _ => 0,\n    },\n}", 0),
         ("match other {\n    Other::A => 1,\n    _ => 0,\n}", 0),
