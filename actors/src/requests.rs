@@ -223,7 +223,7 @@ pub struct CompensationState {
     pub completed: usize,
     /// Number of steps whose compensation a person skipped.
     pub skipped: usize,
-    /// Number of steps that are not.
+    /// Number of steps that are neither.
     pub remaining: usize,
 }
 

@@ -102,6 +102,8 @@ struct Row {
     can_suspend: bool,
     /// True if it acts outside, which `compensate` undoes.
     can_compensate: bool,
+    /// True if `compensate` may be of this kind.
+    is_compensation: bool,
 }
 
 const BODY: Keys =
@@ -115,17 +117,14 @@ const COMPENSATE_KEYS: &[&str] = &["compensate"];
 impl StepType {
     fn row(self) -> Row {
         use Course::{Blocks, Wait, Work};
-        let row = |name, course, keys, (takes_retry, can_suspend, can_compensate)| Row {
-            name,
-            course,
-            keys,
-            takes_retry,
-            can_suspend,
-            can_compensate,
+        let row = |name, course, keys, features| {
+            let (takes_retry, can_suspend, can_compensate, is_compensation) = features;
+            Row { name, course, keys, takes_retry, can_suspend, can_compensate, is_compensation }
         };
         let keys = |required, optional| Keys { one_of: &[], required, optional };
-        let (whole, tap) = ((true, true, true), (true, false, true));
-        let (pure, plain) = ((true, true, false), (false, false, false));
+        let (whole, agent) = ((true, true, true, true), (true, true, true, false));
+        let (tap, pure) = ((true, false, true, false), (true, true, false, false));
+        let plain = (false, false, false, false);
         match self {
             Self::Then => row("andThen", Work, BODY, whole),
             Self::Tap => row("andTap", Work, BODY, tap),
@@ -135,7 +134,7 @@ impl StepType {
             Self::All => row("andAll", Blocks(Container::All), keys(&["blocks"], &[]), plain),
             Self::Race => row("andRace", Blocks(Container::Race), keys(&["blocks"], &[]), plain),
             Self::Agent => {
-                row("andAgent", Work, keys(&["agent"], &["prompt", "schema", "options"]), whole)
+                row("andAgent", Work, keys(&["agent"], &["prompt", "schema", "options"]), agent)
             }
             Self::Workflow => row("andWorkflow", Work, keys(&["workflow"], &["input"]), whole),
             Self::Sleep => row("andSleep", Wait, keys(&["duration"], &[]), plain),
@@ -208,21 +207,7 @@ impl StepType {
 
     /// Returns true if the compensation of a step can be of this kind.
     pub fn is_compensation(self) -> bool {
-        match self {
-            Self::Then | Self::Workflow => true,
-            Self::Tap
-            | Self::When
-            | Self::All
-            | Self::Race
-            | Self::Agent
-            | Self::Sleep
-            | Self::SleepUntil
-            | Self::Map
-            | Self::ForEach
-            | Self::Branch
-            | Self::DoWhile
-            | Self::DoUntil => false,
-        }
+        self.row().is_compensation
     }
 
     /// Returns true if a step of this kind may suspend.

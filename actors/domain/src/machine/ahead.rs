@@ -115,7 +115,7 @@ impl Machine {
     }
 }
 
-/// Returns true if the fact is the first one about a step.
+/// Returns true if the work of a step begins with the fact, or it is over without any.
 fn begins(fact: &Fact) -> bool {
     matches!(fact, Fact::StepStarted { .. } | Fact::StepSlept { .. } | Fact::StepSkipped { .. })
 }

@@ -148,21 +148,22 @@ impl Machine {
     pub fn handle(&mut self, command: Command, moment: &Moment<'_>) -> Result<Handled, Refusal> {
         let mut batch = Batch::default();
         let again = command.clone();
-        let (forward, effort) =
+        let (decision, effort) =
             within(moment.budget, || self.carry_out(command, moment, &mut batch));
         let Effort { steps, is_exceeded } = effort;
         if is_exceeded && moment.budget.is_turn() {
             debug_assert!(batch.facts.is_empty(), "a command that is put off changes nothing");
             return Ok(Handled::PutOff(again));
         }
-        if let Some(forward) = forward? {
-            return Ok(Handled::Decided(forward));
+        if let Some(decision) = decision? {
+            return Ok(Handled::Decided(decision));
         }
         self.run_ahead(steps, moment, &mut batch);
         Ok(Handled::Decided(Decision::Recorded(batch)))
     }
 
-    /// Executes the command itself. All evaluations come before the first fact.
+    /// Executes the command itself. All evaluations come before the first fact. Returns a decision that
+    /// is not to record facts here.
     fn carry_out(
         &mut self,
         command: Command,

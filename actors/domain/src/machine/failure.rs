@@ -277,6 +277,10 @@ fn asked_pause_ms(policy: &RetryPolicy, failure: &AttemptFailure) -> u64 {
 /// Returns the delay after a number of failures. Jitter takes from the upper half, by a hash of the
 /// execution, the path and the number, so that the same history gives the same fact.
 fn retry_delay_ms(policy: &RetryPolicy, failures: u32, execution: &str, path: &str) -> u64 {
+    if policy.delay_ms == 0 {
+        // no factor makes it longer, not even one that has grown beyond all numbers
+        return 0;
+    }
     let exponent = i32::try_from(failures.saturating_sub(1)).unwrap_or(i32::MAX);
     #[expect(clippy::cast_precision_loss, reason = "a delay is far below 2^52 ms")]
     let grown = policy.delay_ms as f64 * policy.factor.powi(exponent);
@@ -320,5 +324,8 @@ mod tests {
             assert_eq!(delay, retry_delay_ms(&policy, failures, "e", "p"), "not repeatable");
             assert!((100..=1000).contains(&delay), "{delay} is out of range");
         }
+
+        let at_once = RetryPolicy { delay_ms: 0, factor: 100.0, ..RetryPolicy::default() };
+        assert_eq!(retry_delay_ms(&at_once, 1000, "e", "p"), 0);
     }
 }

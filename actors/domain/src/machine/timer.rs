@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use crate::expression::CompiledProjection;
 use crate::fact::{Fact, ResumedBy};
 use crate::failure::{AttemptFailure, ErrorKind};
 use crate::ids::StepPath;
 use crate::machine::place::Site;
 use crate::machine::scope::Named;
 use crate::machine::{Batch, Machine, Moment};
+use crate::plan::Step;
+use crate::state::Node;
 
 impl Machine {
     /// Records that the timer of a node fired; does nothing before it is due.
@@ -22,8 +25,7 @@ impl Machine {
     /// Returns the consequence of a passed deadline: a resume by `on_timeout`, or a failure.
     pub(super) fn timed_out(&self, site: &Site<'_>) -> Fact {
         let Site { step, node, moment, .. } = *site;
-        let answer = step.suspend.as_ref().and_then(|rule| rule.on_timeout.as_ref());
-        let Some(answer) = answer else {
+        let Some(answer) = answer_at_deadline(step, node) else {
             let failure = AttemptFailure::new(ErrorKind::Deadline, "deadline passed");
             return self.failed_finally(site, &failure);
         };
@@ -46,4 +48,13 @@ impl Machine {
             Err(failure) => self.failed_finally(site, &failure),
         }
     }
+}
+
+/// Returns the answer that a waiting step gets at its deadline. Questions of its tool have none.
+pub(super) fn answer_at_deadline<'a>(
+    step: &'a Step,
+    node: &Node,
+) -> Option<&'a CompiledProjection> {
+    let rule = step.suspend.as_ref().filter(|_| node.question().is_none());
+    rule?.on_timeout.as_ref()
 }

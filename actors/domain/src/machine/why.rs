@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::effort::within;
 use crate::failure::AttemptError;
 use crate::ids::{ExecutionId, StepPath, step_generation_id};
+use crate::machine::timer::answer_at_deadline;
 use crate::machine::{Machine, Moment};
 use crate::note::CallStage;
 use crate::plan::{Step, WorkClass};
@@ -289,13 +290,19 @@ fn cause_of_wait(
         let (reason, payload) = (Arc::clone(&wait.reason), wait.payload.clone());
         return (Cause::Asks { suspension_id, reason, payload }, wait.deadline);
     }
-    let answers = step.suspend.as_ref().is_some_and(|rule| rule.on_timeout.is_some());
-    let at_deadline = if answers { AtDeadline::Resumes } else { AtDeadline::Fails };
+    let at_deadline = match answer_at_deadline(step, node) {
+        Some(_) => AtDeadline::Resumes,
+        None => AtDeadline::Fails,
+    };
+    let schema = match node.question() {
+        Some(question) => question.schema.clone(),
+        None => step.resume_schema.as_ref().map(|schema| schema.source().clone()),
+    };
     let cause = Cause::Resume {
         suspension_id,
         reason: Arc::clone(&wait.reason),
         payload: wait.payload.clone(),
-        schema: step.resume_schema.as_ref().map(|schema| schema.source().clone()),
+        schema,
         deadline: wait.deadline.map(|_| at_deadline),
         has_unused_answer,
     };

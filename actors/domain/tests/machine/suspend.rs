@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use greenroom_domain::definition::{OnTimeout, Projection, SuspendRule};
-use greenroom_domain::machine::{Refusal, StepResult};
+use greenroom_domain::machine::{AtDeadline, Cause, Refusal, StepResult, ToolQuestion};
+use greenroom_domain::question::Question;
 use greenroom_domain::status::Status;
 use serde_json::{Value, json};
 
@@ -216,6 +217,26 @@ fn the_data_of_a_deadline_is_checked_like_that_of_a_resume() {
     let mut world = World::of(vec![map("a", "resume").asks_until(500, "data.no").instead("7")]);
     let line = world.due("a").remove(1);
     assert!(line.ends_with("; continues with 7"), "on_error applies: {line}");
+}
+
+#[test]
+fn a_deadline_answers_no_question_of_the_tool_of_a_step() {
+    let of_step = json!({ "type": "string" });
+    let mut world = World::of(vec![run("a").asks_until(1000, "'no'").wants(of_step)]);
+    world.resume("go");
+    let of_tool = json!({ "type": "object" });
+    let question = Question { schema: Some(of_tool.clone()), can_decline: false, memo: None };
+    let asked = ToolQuestion {
+        reason: "Which one?".to_owned(),
+        to: Vec::new(),
+        deadline_ms: Some(500),
+        question: Arc::new(question),
+    };
+    world.end_step("a", StepResult::Asked(Box::new(asked)));
+    let causes: Vec<_> = world.why(false).into_iter().map(|awaited| awaited.cause).collect();
+    let [Cause::Resume { schema, deadline, .. }] = causes.as_slice() else { panic!("{causes:?}") };
+    assert_eq!((schema.as_ref(), *deadline), (Some(&of_tool), Some(AtDeadline::Fails)));
+    assert_eq!(world.due("a")[..2], ["a is due", "a fails: deadline passed"]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Changes of the list of tools, as servers of newer versions send them.
 
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,17 +13,14 @@ use tokio::time::sleep;
 const LISTEN_PAUSE: Duration = Duration::from_secs(30);
 
 /// Subscribes to changes of the list at servers that need it. Never returns.
-pub(crate) async fn listen(peer: &Peer<RoleClient>, changed: Arc<Notify>) {
+pub(crate) async fn listen(peer: &Peer<RoleClient>, changed: Arc<Notify>) -> ! {
     let info = peer.peer_info();
     let is_wanted = info.is_some_and(|info| {
         let tools = info.capabilities.tools.as_ref();
         let tells = tools.is_some_and(|tools| tools.list_changed == Some(true));
         tells && info.protocol_version >= ProtocolVersion::V_2026_07_28
     });
-    if !is_wanted {
-        std::future::pending::<()>().await;
-    }
-    loop {
+    while is_wanted {
         let filter = SubscriptionFilter::builder().tools_list_changed().build();
         match peer.listen(filter).await {
             Ok(mut subscription) => {
@@ -37,5 +35,7 @@ pub(crate) async fn listen(peer: &Peer<RoleClient>, changed: Arc<Notify>) {
         // a change may have been missed
         changed.notify_one();
     }
-    std::future::pending().await
+    loop {
+        pending::<()>().await;
+    }
 }

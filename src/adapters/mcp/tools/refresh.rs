@@ -56,7 +56,7 @@ impl Link {
                     sleep_until(read + pause).await;
                 }
                 () = stale(fresh) => {}
-                () = &mut listening => {}
+                never = &mut listening => never,
             }
             match timeout(self.server.limits.connect_timeout, self.list(peer)).await {
                 Ok(Ok(listed)) => {

@@ -134,12 +134,17 @@ impl Link {
         Ok(is_new)
     }
 
-    /// Accepts all that has changed, as it is now. Returns the names of the tools.
+    /// Accepts all that has changed, as it is now. Returns the names of the tools. Those that change
+    /// meanwhile are left as they are.
     pub(crate) async fn accept_all(&self) -> Result<Vec<String>, NotAccepted> {
         let mut accepted = Vec::new();
         for ChangedTool { name, hash, .. } in &self.listed().changed {
-            if self.accept(name, Some(hash)).await? {
-                accepted.push(name.clone());
+            match self.accept(name, Some(hash)).await {
+                Ok(true) => accepted.push(name.clone()),
+                Ok(false) | Err(NotAccepted::Differs | NotAccepted::NoTool) => {}
+                Err(error @ (NotAccepted::NoServer | NotAccepted::Unavailable(_))) => {
+                    return Err(error);
+                }
             }
         }
         Ok(accepted)

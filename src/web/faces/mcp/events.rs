@@ -5,7 +5,7 @@ use actix_web::{Error, HttpResponse};
 use futures_util::StreamExt as _;
 use greenroom_actors::observe::disconnect::Disconnect;
 use serde_json::Value;
-use tokio::time::sleep;
+use tokio::time::{Instant, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::session::Session;
@@ -75,12 +75,24 @@ impl Events {
     /// Shows proxies that the answer continues, and leaves a client that does not read.
     pub(super) async fn keep_open(&self, settings: &Settings) -> ! {
         let heartbeat = Heartbeat::of(&settings.config);
+        let every = |period| interval_at(Instant::now() + period, period);
+        let mut beats = every(heartbeat.interval());
+        let mut looks = every(heartbeat.stall_max() / 2);
         loop {
-            sleep(heartbeat.interval()).await;
-            match heartbeat.reading(&self.queue) {
-                Reading::Stalled(_) => (self.disconnect)(),
-                Reading::Behind | Reading::Current => Heartbeat::beat(&self.queue),
+            tokio::select! {
+                _ = beats.tick() => Heartbeat::beat(&self.queue),
+                _ = looks.tick() => {
+                    if let Reading::Stalled(stall) = heartbeat.reading(&self.queue) {
+                        log::info!("disconnected a client of MCP: it read nothing for {stall:?}");
+                        (self.disconnect)();
+                        break;
+                    }
+                }
             }
+        }
+        // the answer ends with its connection
+        loop {
+            std::future::pending::<()>().await;
         }
     }
 }
