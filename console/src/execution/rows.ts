@@ -139,7 +139,7 @@ function childOf(span: SpanNode): Child | null {
   return typeof executionId === "string" && typeof workflowId === "string" ? { workflowId, executionId } : null;
 }
 
-/** What the steps of an execution called, by path, from its trace. */
+/** Returns the calls of the steps of an execution, by path, from its trace. */
 export function callsOf(tree: readonly SpanNode[], executionId: string): Map<string, SpanNode[]> {
   const found = new Map<string, SpanNode[]>();
   const look = (span: SpanNode): void => {
