@@ -158,7 +158,7 @@ function Page() {
   return <page.view key={keyOf(path)} path={path} />;
 }
 
-/** What had the focus may be gone with its view: then the next one has it, and readers of the screen begin there. */
+/** Moves the focus to a new view if its element is gone with the one before, so that readers of the screen begin there. */
 function useFocus(path: string): void {
   const shown = useRef(path);
   useEffect(() => {

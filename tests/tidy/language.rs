@@ -39,6 +39,9 @@ const OPENERS: &[&str] = &[
     "Those",
 ];
 
+/// Files of the console that are made from the document of the API, whose texts they have.
+const GENERATED: &[&str] = &["console/src/api/schema.ts"];
+
 /// Returns the avoided constructs of a text.
 fn avoided(text: &str) -> impl Iterator<Item = String> {
     let plain: String = text
@@ -86,6 +89,31 @@ fn comments(text: &str, mark: &str) -> Vec<Comment> {
         is_open = true;
     }
     comments
+}
+
+/// Returns the doc comments of a text in TypeScript, `/** … */`, with the line in which each begins.
+fn blocks(text: &str) -> Vec<Comment> {
+    let following = text.lines().skip(1).chain([""]);
+    let lines = text.lines().zip(following).enumerate();
+    lines
+        .filter_map(|(index, (line, next))| {
+            let rest = line.trim().strip_prefix("/**")?;
+            let text = if rest.is_empty() { next.trim().trim_start_matches('*') } else { rest };
+            Some(Comment { line: index + 1, is_doc: true, text: text.to_owned() })
+        })
+        .collect()
+}
+
+/// Returns the doc comments that begin with a relative clause, with their places.
+fn relative(path: &str, comments: &[Comment]) -> Vec<String> {
+    comments
+        .iter()
+        .filter(|comment| {
+            let first = comment.text.split_whitespace().next().unwrap_or_default();
+            comment.is_doc && OPENERS.contains(&first)
+        })
+        .map(|comment| format!("{path}:{}: {}", comment.line, comment.text.trim()))
+        .collect()
 }
 
 /// Returns the texts between quotation marks in a line of code that have more than one word.
@@ -153,13 +181,15 @@ fn configurations_speak_plain_english() {
 fn doc_comments_begin_with_a_verb_or_a_noun() {
     let mut found = Vec::new();
     for source in sources() {
-        for Comment { line, text, .. } in comments(&source.text, "//").iter().filter(|it| it.is_doc)
-        {
-            let first = text.split_whitespace().next().unwrap_or_default();
-            if OPENERS.contains(&first) {
-                found.push(format!("{}:{line}: {}", source.path, text.trim()));
-            }
-        }
+        found.extend(relative(&source.path, &comments(&source.text, "//")));
+    }
+    let mut pages = Vec::new();
+    for extension in ["ts", "tsx"] {
+        collect("console/src", extension, &mut pages);
+    }
+    assert!(pages.len() > 100, "the sources of the console have moved");
+    for path in pages.iter().filter(|path| !GENERATED.contains(&path.as_str())) {
+        found.extend(relative(path, &blocks(&read(path))));
     }
     none(found, "say what it does (Returns, Starts) or what it is (Maximum, Number of)");
 }

@@ -203,7 +203,7 @@ function Tool({ part, asks }: { part: ToolPart; asks: boolean }) {
   );
 }
 
-/** What the message asks of a person. It goes on when everything has an answer. */
+/** Shows the questions and approvals of a message. The answers are sent together, once each has one. */
 function Questions({ message, chat }: { message: Message; chat: Chat }) {
   const [answers, setAnswers] = useState<ReadonlyMap<string, Answer>>(new Map());
   const approvals = message.parts.filter((part) => part.type === "tool" && part.state === "asks") as ToolPart[];

@@ -12,7 +12,7 @@ import { Time } from "../parts/Time.tsx";
 
 type Forgetting = { kind: "conversation"; conversation: Conversation } | { kind: "user"; userId: string } | null;
 
-/** What the agent remembers, and of whom. */
+/** Lists the conversations that the agent remembers, with their users. */
 export function Memory({ agentId }: { agentId: string }) {
   const [user, setUser] = useState("");
   const [forgetting, setForgetting] = useState<Forgetting>(null);

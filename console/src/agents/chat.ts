@@ -21,7 +21,7 @@ export interface Raw {
   frame: ChatFrame;
 }
 
-/** How long a turn took, by this browser's clock. */
+/** Duration of a turn by this browser's clock, in milliseconds. */
 export interface Timing {
   firstWord: number | null;
   whole: number | null;
@@ -45,7 +45,7 @@ export class Chat {
     readonly conversationId: string,
     /** False for an agent that stores no conversations: then each request has all messages. */
     readonly isStored: boolean,
-    /** Whose conversation it is, on a server without tokens. */
+    /** User of the conversation, on a server without tokens. */
     private readonly user: { userId?: string },
   ) {}
 
@@ -147,7 +147,7 @@ export class Chat {
     this.running?.abort();
   }
 
-  /** What the answer under way was asked: it is stored when the answer is. */
+  /** Shows the question of the answer under way: it is stored only when the answer is. */
   private async showQuestion(): Promise<void> {
     const id = this.generationId;
     if (!id || this.messages.value.some((message) => message.id === id || message.id === `${id}-0`)) return;

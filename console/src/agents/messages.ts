@@ -156,8 +156,8 @@ export function stopped(messages: readonly Message[], entries: readonly HistoryE
 }
 
 /**
- * What was asked in a conversation after its stored messages and never answered to the end. The conversation does not
- * have it, the history of the agent does. `entries`: the newest of that, newest first.
+ * Returns the questions that were asked in a conversation after its stored messages and never answered to the end. The
+ * conversation does not have them, the history of the agent does. `entries`: the newest of that, newest first.
  */
 export function unanswered(messages: readonly Message[], entries: readonly HistoryEntry[], conversationId: string): Message[] {
   const isStored = (id: string): boolean => messages.some((message) => message.id === id || message.id === `${id}-0`);

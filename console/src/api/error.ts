@@ -20,7 +20,7 @@ export function isRefused(error: ApiError | null | undefined): boolean {
   return error != null && error.status >= 400 && error.status < 500 && ![408, 425, 429].includes(error.status);
 }
 
-/** What to do about a refusal, where the text does not say it. */
+/** Returns advice about a refusal, where its text has none. */
 export function advice(error: ApiError): string {
   if (error.status === 0) return "The server does not answer. Check that it runs, then try again.";
   if (error.status === 401) return "This needs a token. Sign in and try again.";

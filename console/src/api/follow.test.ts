@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { token } from "./auth.ts";
+import { token, wanted } from "./auth.ts";
 import { follow, links } from "./follow.ts";
 
 const seen = { hidden: false, addEventListener: () => undefined, removeEventListener: () => undefined };
@@ -15,6 +15,7 @@ function serve(context: TestContext, answers: (() => Response)[]): string[] {
   context.mock.timers.enable({ apis: ["setTimeout"] });
   const asked: string[] = [];
   globalThis.fetch = async (_, init) => {
+    init?.signal?.throwIfAborted();
     asked.push(new Headers(init?.headers).get("last-event-id") ?? "");
     return (answers[asked.length - 1] ?? opened)();
   };
@@ -44,6 +45,57 @@ test("a stream that says nothing is made again behind its last event", async (co
   assert.deepEqual([asked, state()], [["", "7"], ["live"]]);
   stop();
   assert.deepEqual(state(), []);
+});
+
+test("a server that accepts and never answers is asked again, behind the last event", async (context) => {
+  serve(context, []);
+  const signals: AbortSignal[] = [];
+  const asked: string[] = [];
+  globalThis.fetch = (_, init) => {
+    const signal = init?.signal as AbortSignal;
+    signals.push(signal);
+    asked.push(new Headers(init?.headers).get("last-event-id") ?? "");
+    if (signals.length > 1) return Promise.resolve(opened());
+    return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  };
+  const stop = follow("/stream", { after: "5", onFrame: () => false });
+  for (let n = 0; n < 3; n++) await turn();
+  context.mock.timers.tick(59_999);
+  assert.deepEqual([state(), signals[0]?.aborted], [["connecting"], false]);
+  context.mock.timers.tick(1);
+  for (let n = 0; n < 3; n++) await turn();
+  assert.deepEqual([state(), signals[0]?.aborted], [["lost"], true]);
+  context.mock.timers.tick(1000);
+  for (let n = 0; n < 3; n++) await turn();
+  assert.deepEqual([asked, state()], [["5", "5"], ["live"]]);
+  context.mock.timers.tick(119_999);
+  assert.deepEqual(state(), ["live"]);
+  stop();
+});
+
+test("a server that never answers is not asked again once the subscription has ended", async (context) => {
+  serve(context, []);
+  const signals: AbortSignal[] = [];
+  globalThis.fetch = (_, init) => {
+    signals.push(init?.signal as AbortSignal);
+    return new Promise(() => undefined);
+  };
+  const stop = follow("/stream", { onFrame: () => false });
+  stop();
+  context.mock.timers.tick(600_000);
+  assert.deepEqual([signals.map((signal) => signal.aborted), state()], [[true], []]);
+});
+
+test("a person who is asked for a token may take longer than a server", async (context) => {
+  const asked = serve(context, [refusing(401)]);
+  const stop = follow("/stream", { onFrame: () => false });
+  for (let n = 0; n < 3; n++) await turn();
+  context.mock.timers.tick(150_000);
+  assert.deepEqual([asked.length, state()], [1, ["connecting"]]);
+  wanted.peek()?.give("given later");
+  for (let n = 0; n < 3; n++) await turn();
+  assert.deepEqual([asked.length, state()], [2, ["live"]]);
+  stop();
 });
 
 test("a refusal stays one until there is another token", async (context) => {

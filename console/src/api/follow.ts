@@ -1,5 +1,5 @@
 import { effect, signal, untracked } from "@preact/signals";
-import { token } from "./auth.ts";
+import { token, wanted } from "./auth.ts";
 import { send } from "./client.ts";
 import { ApiError, isRefused, refusal } from "./error.ts";
 import { type Frame, frames } from "./sse.ts";
@@ -17,8 +17,11 @@ export const links = signal<ReadonlyMap<object, Link>>(new Map());
 
 const pauses = [1, 2, 4, 8, 15, 30];
 
-/** Servers write a line every few seconds (`streaming.heartbeat`): a stream that is silent for longer than this is dead. */
+/** Servers write a line every few seconds (`limits.heartbeat`): a stream that is silent for longer than this is dead. */
 const silenceMax = 120_000;
+
+/** Time in which the head of an answer has to arrive, in milliseconds: a server, or a proxy before it, may accept and never answer. */
+const headMax = 60_000;
 
 export interface Following {
   /** The last event that was seen: the stream goes on behind it. */
@@ -64,15 +67,20 @@ export function follow(url: string, following: Following): () => void {
     const controller = new AbortController();
     running = controller;
     if (failures === 0) show({ kind: "connecting" });
-    const heard = (): void => {
+    const limit = (time: number, isLate: () => void): void => {
       if (running !== controller) return;
       clearTimeout(silence);
-      silence = setTimeout(() => {
-        running = null;
-        controller.abort();
-        retry();
-      }, silenceMax);
+      silence = setTimeout(isLate, time);
     };
+    const drop = (): void => {
+      running = null;
+      controller.abort();
+      retry();
+    };
+    const heard = (): void => limit(silenceMax, drop);
+    // A person who is asked for a token may take longer than a server.
+    const unanswered = (): void => (wanted.peek() ? limit(headMax, unanswered) : drop());
+    limit(headMax, unanswered);
     try {
       const headers: Record<string, string> = { accept: "text/event-stream" };
       if (after) headers["last-event-id"] = after;

@@ -1,7 +1,7 @@
 // Made from the table of kinds by `UPDATE_DOCS=1 cargo test --lib the_kinds_of_the_console`.
 import type { WorkflowStep } from "./types.ts";
 
-/** What a step does until it ends: its work, a wait, or its blocks in one of several ways. */
+/** Course of a step until it ends: its work, a wait, or its blocks in one of several ways. */
 export type Course = "work" | "wait" | "optional" | "oneOf" | "all" | "race" | "items" | "rounds";
 
 export const courses: Record<WorkflowStep["type"], Course> = {

@@ -12,7 +12,7 @@ export function useWorkflows(): readonly Named[] | undefined {
   return useResource((signal) => get("/workflows", { signal }), []).data;
 }
 
-/** What traces and logs are about. Those of what is no longer configured have an id only. */
+/** Reads the workflows and agents that traces and logs are about. One that is no longer configured is not among them. */
 export function useNames(): Names {
   const workflows = useWorkflows();
   const agents = useResource((signal) => get("/agents", { signal }), []);

@@ -7,7 +7,7 @@ import { get } from "./client.ts";
 /** Requests of one question, at most: a proxy may refuse longer addresses than these make. */
 const askedMax = 25;
 
-/** Why the token may not make a request, by method and route; empty if it may. */
+/** Reasons for which the token may not make a request, by method and route; empty if it may. */
 const known = signal<ReadonlyMap<string, string>>(new Map());
 /** User of the token, once the server has said it. */
 const tokenUser = signal("");
@@ -22,7 +22,7 @@ effect(() => {
 });
 
 /**
- * Why the token may not make a request, as the server says; empty while it may, and until the answer is there.
+ * Returns the reason for which the server refuses a request of the token; empty if it does not, and until it has answered.
  * Without a token there is nothing to say: the request asks for one.
  */
 export function refusalOf(method: string, path: string): string {

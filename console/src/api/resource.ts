@@ -5,7 +5,7 @@ import { ApiError, isRefused } from "./error.ts";
 export interface Resource<T> {
   data: T | undefined;
   error: ApiError | undefined;
-  /** When `data` was read. */
+  /** Time at which `data` was read, in milliseconds since 1970; 0 before that. */
   at: number;
   loading: boolean;
   reload: () => void;

@@ -7,7 +7,7 @@ export interface Pair {
   path: string;
   left: Step | null;
   right: Step | null;
-  /** What differs: that one has it at all, its outcome, or its output. */
+  /** Difference of the two: only one has the step, another outcome, or another output; null without one. */
   differs: "here" | "status" | "output" | null;
 }
 
@@ -27,7 +27,7 @@ function pairOf(path: string, left: Step | null, right: Step | null): Pair {
   return { path, left, right, differs };
 }
 
-/** Whether two values are the same, whatever the order of their names. */
+/** Returns true if two values are the same, whatever the order of their names. */
 export function isSame(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null || Array.isArray(a) !== Array.isArray(b)) return false;

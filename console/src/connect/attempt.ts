@@ -9,7 +9,7 @@ export interface Answer {
   status: number;
   ms: number;
   text: string;
-  /** How much of it is shown; empty if all of it is. */
+  /** Part of it that is shown, in words; empty if all of it is. */
   cut: string;
   /** The execution that was started. */
   executionId: string | null;

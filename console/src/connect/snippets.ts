@@ -8,7 +8,7 @@ export interface Try {
   path: string;
   body?: unknown;
   headers?: Record<string, string>;
-  /** What it does besides reading. */
+  /** Effect besides reading, in words. */
   effect?: string;
 }
 
@@ -18,7 +18,7 @@ export interface Snippet {
   tries?: Try;
 }
 
-/** What this server has. */
+/** Properties of this server on which the snippets depend. */
 export interface Server {
   origin: string;
   /** It checks tokens. */
@@ -32,7 +32,7 @@ export interface Server {
   isExporting: boolean | null;
 }
 
-/** What programs need to reach this server, with its address. Only what it has is listed. */
+/** Returns the snippets with which programs reach this server. Those of what it does not have are left out. */
 export function snippets(server: Server): Snippet[] {
   return [...ofWorkflow(server), ofInbox(server), ...ofAgent(server), ofDocument(server), ofReadiness(server), ...ofMetrics(server), ofTelemetry(server)];
 }

@@ -41,7 +41,7 @@ const whyNotInPast = "This shows the past: go to the newest event to act";
 
 type Open = "answer" | "suspend" | "cancel" | "replay" | null;
 
-/** What can be done with an execution as it is now. What cannot be done now is not offered. */
+/** Offers the actions that an execution can take as it is now. */
 export function Actions(props: ActionsProps) {
   const { workflowId, executionId, outlook, isPast } = props;
   const [open, setOpen] = useState<Open>(null);

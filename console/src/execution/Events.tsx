@@ -13,7 +13,7 @@ function heightOfRow(): number {
 
 interface EventsProps {
   events: readonly Numbered[];
-  /** How many there are, while they are being read; null once all are. */
+  /** Number of all events while they are being read; null once all are. */
   total: number | null;
   /** The number that is looked at, or null for the newest. */
   at: number | null;

@@ -287,7 +287,7 @@ function Whole({ ids, model, state, isPast }: { ids: Ids; model: Model; state: E
   );
 }
 
-/** What the execution was started with. It does not change, so it is read once. */
+/** Shows the input and the context with which the execution was started. They do not change, so they are read once. */
 function Given({ ids }: { ids: Ids }) {
   const state = useResource((signal) => get("/workflows/{id}/executions/{executionId}/state", { path: ids, signal }), [ids]);
   const given = state.data;

@@ -6,7 +6,7 @@ import { Since, Time, Until } from "../parts/Time.tsx";
 import type { Model } from "./fold.ts";
 import { foremost, whoAnswers } from "./words.ts";
 
-/** What the execution does or waits for, as the server explains it. */
+/** Says what the execution does or waits for, as the server explains it. */
 export function Sentence({ outlook, state, model, past }: { outlook: Outlook | undefined; state: ExecutionState | undefined; model: Model; past: boolean }) {
   if (past) {
     return (

@@ -14,7 +14,7 @@ export function Waterfall({ rows, times, end, isPast = false, selected, select }
   rows: Row[];
   /** Times of the events. */
   times: number[];
-  /** Where bars without an end are drawn to. */
+  /** Time up to which bars without an end are drawn, in milliseconds since 1970. */
   end: number;
   /** True if it is not drawn up to now. */
   isPast?: boolean;

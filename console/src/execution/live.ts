@@ -10,7 +10,7 @@ type Progress = ReadonlyMap<string, string>;
 export interface Live {
   events: Signal<readonly Numbered[]>;
   progress: Signal<Progress>;
-  /** How often the stream was opened. */
+  /** Number of times that the stream was opened. */
   opened: Signal<number>;
   stop: () => void;
 }

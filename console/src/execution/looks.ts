@@ -52,7 +52,7 @@ export function childrenOf(state: ExecutionState, nodes: readonly Node[]): Map<s
 
 const worst: Kind[] = ["failed", "waiting", "retrying", "held", "running", "sleeping", "completed", "cancelled", "skipped"];
 
-/** How a place looks: its step, or the worst of its rounds with how many of them have ended. */
+/** Returns the look of a place: that of its step, or of the worst of its rounds with the number of those that have ended. */
 export function lookOf(steps: readonly Step[] | undefined, node: Node | undefined, now: number, isPast = false): Look {
   const [step] = steps ?? [];
   if (!steps || !step) return { kind: "none", text: "" };

@@ -20,6 +20,15 @@ test("a failed attempt, the pause behind it and the next one are pieces", () => 
   assert.deepEqual(rows[0]?.pieces.map((piece) => [piece.as, piece.from, piece.until]), [["failed", 1000, 2000], ["pause", 2000, 3000], ["run", 3000, 4000]]);
 });
 
+test("the pause before a retry begins where its attempt failed, also after a wait", () => {
+  const rows = rowsOf(
+    model({ type: "step-suspended", from: "a", reason: "?" }, { type: "step-resumed", from: "a" }, { type: "step-error", from: "a", error: "no", attempt: 1, willRetry: true }),
+    new Map(),
+    () => false,
+  );
+  assert.deepEqual(rows[0]?.pieces.map((piece) => [piece.as, piece.from, piece.until]), [["failed", 1000, 2000], ["wait", 0, 1000], ["pause", 2000, null]]);
+});
+
 test("rows of rounds say which, and a container is not busy while what is in it waits", () => {
   const rows = rowsOf(
     model({ type: "workflow-start" }, { type: "step-start", from: "each" }, { type: "step-suspended", from: "ask", path: "each[2]/ask", reason: "?" }),

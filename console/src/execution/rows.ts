@@ -91,8 +91,9 @@ function piecesOf(step: Step, isSleep: boolean): Piece[] {
     const title = failed ? `attempt ${attempt.number} failed: ${attempt.error}` : isSleep ? "sleeps" : step.attempts.length > 1 ? `attempt ${attempt.number}` : "runs";
     pieces.push({ from, until, as: failed ? "failed" : isSleep ? "pause" : "run", title });
   }
-  for (const wait of step.waits) pieces.push({ from: Date.parse(wait.from), until: time(wait.until), as: "wait", title: `waits: ${wait.reason}` });
+  // Taken before the waits are added: they stand behind all attempts, whenever they were.
   const last = pieces.at(-1);
+  for (const wait of step.waits) pieces.push({ from: Date.parse(wait.from), until: time(wait.until), as: "wait", title: `waits: ${wait.reason}` });
   if (step.kind === "retrying" && last?.until) pieces.push({ from: last.until, until: null, as: "pause", title: "pause before the next attempt" });
   return pieces;
 }
@@ -138,7 +139,7 @@ function childOf(span: SpanNode): Child | null {
   return typeof executionId === "string" && typeof workflowId === "string" ? { workflowId, executionId } : null;
 }
 
-/** What the steps of an execution called, by path, from its trace. */
+/** Returns the calls of the steps of an execution, by path, from its trace. */
 export function callsOf(tree: readonly SpanNode[], executionId: string): Map<string, SpanNode[]> {
   const found = new Map<string, SpanNode[]>();
   const look = (span: SpanNode): void => {

@@ -36,7 +36,7 @@ export function eventWord(event: WorkflowEvent): { text: string; kind: Kind } {
   return { text, kind };
 }
 
-/** What an event brings, in a line. */
+/** Returns the content of an event in a line: its error, its reason or its value. */
 export function eventDetail(event: WorkflowEvent): string {
   if (event.error !== undefined) return firstLine(event.error);
   if (event.reason !== undefined) return firstLine(event.reason);
@@ -50,7 +50,7 @@ export function isFailure(event: WorkflowEvent): boolean {
   return event.type === "step-error" || event.type === "compensation-error" || event.type === "workflow-error";
 }
 
-/** Who can answer, in the words of a sentence. */
+/** Returns a sentence that says who can answer. */
 export function whoAnswers(to: readonly string[]): string {
   const named = to.filter((each) => !each.startsWith("!"));
   const except = to.includes("!self") ? ", but not who started it" : "";

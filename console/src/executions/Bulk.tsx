@@ -16,7 +16,7 @@ const verbs: { name: string; action: BulkAction; fits: (row: ExecutionItem) => b
   { name: "Replay", action: "replay", fits: (row) => row.status === "error" },
 ];
 
-/** Why a command cannot be given to executions of these workflows: who may not give it to one may not to many. */
+/** Returns the reason for which a command cannot be given to executions of these workflows: who may not give it to one may not to many. */
 function whyNotFor(action: BulkAction, workflows: Iterable<string>): string {
   const single = (id: string): string => whyNot(`/workflows/${encodeURIComponent(id)}/executions/any/${action}`);
   return [whyNot(bulkPath), ...Array.from(new Set(workflows), single)].find((why) => why !== "") ?? "";

@@ -14,7 +14,7 @@ import { Id } from "../parts/Id.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { type Counts, Failures, wordsOfCounts } from "./BulkOutcome.tsx";
 
-/** What is selected: by the path, with its query, or by ids. */
+/** Executions that are selected: by the path, with its query, or by ids. */
 export interface Selection {
   path: string;
   executionIds?: string[];
@@ -23,7 +23,7 @@ export interface Selection {
 /** Says what a command would do to many executions, gives it to them as one operation, and says what came of it. */
 export function BulkDialog({ action, about, selection, close, over, left }: {
   action: BulkAction;
-  /** What selects them, in words: executions that … */
+  /** Selection in words: executions that … */
   about: string;
   selection: Selection;
   close: () => void;

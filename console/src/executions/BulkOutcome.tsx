@@ -9,7 +9,7 @@ export interface Counts {
   done: number;
   /** Unfinished executions that those cancelled had started; absent from what older versions recorded. */
   children?: number;
-  /** Those of the cancelled that compensate before they end; absent likewise. */
+  /** Number of the cancelled ones that compensate before they end; absent likewise. */
   compensating?: number;
   skipped: number;
   failed: number;

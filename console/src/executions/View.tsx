@@ -36,7 +36,7 @@ const columnsOf = (workflows: readonly Named[] | undefined, gone: ReadonlySet<st
   { name: "Took", kind: "time second", cell: (row) => (isUnknown(row, gone) ? <span class="quiet">–</span> : <Duration from={row.startAt} until={row.endAt} rough />) },
 ];
 
-/** What had ended stays as it was; of another one that has left the list nothing is known. */
+/** Returns true if nothing is known of an execution: it had not ended, and has left the list. */
 function isUnknown(row: ExecutionItem, gone: ReadonlySet<string>): boolean {
   return row.endAt === null && gone.has(row.executionId);
 }
@@ -49,7 +49,7 @@ function Left() {
   );
 }
 
-/** Where it is, or why it failed; on a phone with what it is. */
+/** Shows the error of an execution or the reason for which it waits; on a phone also its workflow and its id. */
 function Now({ row, workflow }: { row: ExecutionItem; workflow: string }) {
   const text = row.error ? row.error.message : row.suspension?.reason;
   return (
@@ -69,7 +69,7 @@ function Now({ row, workflow }: { row: ExecutionItem; workflow: string }) {
   );
 }
 
-/** What is about to be done to many. */
+/** Action on many executions that is about to be confirmed. */
 interface Acting {
   action: BulkAction;
   about: string;

@@ -44,7 +44,7 @@ export function filterOf(query: URLSearchParams): Filter {
   return { workflow: value("workflow"), status: value("status"), user: value("user"), id: value("id"), error: value("error"), parent: value("parent"), range: value("range"), from: value("from"), to: value("to"), replayOf: value("replayOf"), version: value("version"), via: value("via") };
 }
 
-/** Whether the server lists by time of end: last ended first. */
+/** Returns true if the server lists by time of end: last ended first. */
 export function isByEnd(filter: Filter): boolean {
   return filter.status === "error" && filter.range !== "";
 }

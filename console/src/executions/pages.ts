@@ -54,7 +54,7 @@ interface Part {
 /** Above all places: before the first row. */
 const top = "\uffff";
 
-/** What is shown of a list. */
+/** Part of a list that is shown. */
 export interface Shown {
   rows: ExecutionItem[] | null;
   fresh: ExecutionItem[];

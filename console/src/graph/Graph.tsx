@@ -6,7 +6,7 @@ import { type Drawing, layout, type Placed } from "./layout.ts";
 import { usePan } from "./pan.ts";
 import "./graph.css";
 
-/** How a step of the graph is shown. */
+/** Look of a step in the graph. */
 export interface Look {
   kind: Kind;
   /** A duration, or how many of its rounds are done. */
@@ -101,7 +101,7 @@ function stateless(): Look {
   return { kind: "none", text: "" };
 }
 
-/** What the mark of a compensation says: by what, in which state, and for how long. */
+/** Returns the text of the mark of a compensation: by what, in which state, and for how long. */
 export function undoName({ name, undo: work }: Node, undo: Look, hasState: boolean): string {
   const by = work ? `compensated by ${work}` : "compensated by its workflow";
   return [`${name}: ${by}`, hasState && word(undo.kind), undo.text].filter(Boolean).join(", ");
@@ -131,7 +131,7 @@ function useView(port: { current: HTMLDivElement | null }, drawing: Drawing, zoo
 interface BoxProps {
   placed: Placed;
   look: Look;
-  /** How its compensation is. */
+  /** Look of its compensation. */
   undo: Look;
   isSelected: boolean;
   isFolded: boolean;

@@ -21,7 +21,7 @@ export interface Node {
 /** End of the path of a compensation. */
 const undoSuffix = ":compensate";
 
-/** Where the compensation of the step at a path, or with a key, is. */
+/** Returns the path of the compensation of the step at a path, or its key for the key of the step. */
 export function undoOf(path: string): string {
   return path + undoSuffix;
 }
@@ -31,13 +31,13 @@ export function undonePath(path: string): string | null {
   return path.endsWith(undoSuffix) ? path.slice(0, -undoSuffix.length) : null;
 }
 
-/** What an execution that began at a path is to its step, and its workflow; null if no definition names that. */
+/** Returns a name for an execution that began at a path of a step, and its workflow; null if no definition names that. */
 export function startedAt(node: Node, path: string): { name: string; workflow: string | null } {
   if (undonePath(path) === null) return { name: "Started", workflow: node.calls };
   return node.undo === "" ? { name: "Reversal", workflow: node.calls } : { name: "Started", workflow: null };
 }
 
-/** Where steps inside are: nowhere, in the only block, in one of several side by side, or in rounds of one. */
+/** Places of the steps inside: nowhere, in the only block, in one of several side by side, or in rounds of one. */
 const places: Record<Course, "none" | "block" | "blocks" | "rounds"> = {
   work: "none",
   wait: "none",

@@ -1,6 +1,6 @@
 import { count, isParallel, type Lane, lanesOf, type Node } from "./definition.ts";
 
-/** Where a step is drawn. */
+/** Place at which a step is drawn. */
 export interface Placed {
   node: Node;
   x: number;

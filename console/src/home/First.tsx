@@ -5,7 +5,7 @@ import { actor } from "../lib/settings.ts";
 import { useAct, whyNot } from "../parts/Act.tsx";
 import { Problem } from "../parts/Problem.tsx";
 
-/** What to do first. Offers only what this server has. */
+/** Offers what can be done first, as far as this server has it. */
 export function First() {
   const workflows = useResource((signal) => get("/workflows", { signal }), []);
   const agents = useResource((signal) => get("/agents", { signal }), []);

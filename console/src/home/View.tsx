@@ -23,7 +23,7 @@ import "./home.css";
 
 const day = 86_400_000;
 
-/** What is broken, in ten seconds. */
+/** Shows within ten seconds what is broken. */
 export function HomeView() {
   useTitle("");
   // Read again every ten seconds while the page is seen: the API has no subscription to these.

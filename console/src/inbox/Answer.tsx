@@ -42,7 +42,7 @@ interface FormProps {
   error: ApiError | undefined;
   isBusy: boolean;
   callOf: (data: unknown) => Call;
-  /** Why it cannot be answered here; empty if it can. */
+  /** Reason for which it cannot be answered here; empty if it can. */
   why: string;
 }
 

@@ -33,7 +33,7 @@ interface Next {
   href: string;
 }
 
-/** How often the execution is read again, ever more rarely, while it runs after an answer. */
+/** Number of times that the execution is read again, ever more rarely, while it runs after an answer. */
 const lookedMax = 8;
 
 /** Letters of a question that are its title; a longer one is shown whole below that. */
@@ -133,15 +133,15 @@ export function InboxView({ path }: { path: string[] }) {
   );
 }
 
-/** What an answer begins with: the first field of its form, or the first button. */
+/** Returns the first field of an answer, or else its first link or button. */
 function answerField(): HTMLElement | null {
   const within = (selector: string): HTMLElement | null => document.querySelector(`.askdetail .answer :is(${selector})`);
   return within("input:not([type=checkbox]), select, textarea") ?? within("a, button");
 }
 
 /**
- * Those of the tab. With tokens only the server knows whom they name: then "mine" are those that the caller may
- * answer.
+ * Returns the open questions of a tab. With tokens only the server knows which users they name: then "mine" are those
+ * that the caller may answer.
  */
 function useWhose(which: Whose): Ask[] {
   const asks = openAsks.value;
@@ -277,7 +277,7 @@ function isNothing(payload: unknown): boolean {
   return payload === null || payload === undefined || JSON.stringify(payload) === "{}";
 }
 
-/** What came of an answer, and what is asked next. */
+/** Shows the state of the execution after an answer, and the next question. */
 function Afterwards({ ask, next }: { ask: Ask; next: Next | undefined }) {
   const of = "executionId" in ask.of ? ask.of : null;
   const [round, setRound] = useState(0);

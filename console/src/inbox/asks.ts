@@ -27,7 +27,7 @@ export function change(asks: Map<string, Ask>, closed: Map<string, Ask>, ask: As
   }
 }
 
-/** Where it is in the words of a person: `Expense approval / manager`. */
+/** Returns the place of a question in the words of a person, `Expense approval / manager`, and its view. */
 export function origin(ask: Ask, workflows?: readonly Named[]): { text: string; view: string[] } {
   const { of } = ask;
   if ("executionId" in of) return { text: `${nameOf(workflows, of.workflowId)} / ${of.stepId}`, view: ["executions", of.workflowId, of.executionId] };
@@ -46,7 +46,7 @@ export function isExcluded(ask: Ask, user: string): boolean {
 
 export type Whose = "mine" | "roles" | "all";
 
-/** Those that name `user`, those that name a role, or all. */
+/** Returns the questions that name `user` or are claimed by that user, those that name a role, or all. */
 export function whose(asks: Ask[], which: Whose, user: string): Ask[] {
   if (which === "all") return asks;
   if (which === "roles") return asks.filter((ask) => ask.to.some((to) => to.startsWith("role:")));

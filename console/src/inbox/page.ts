@@ -15,7 +15,7 @@ export interface AskedPage {
 export const done = "done";
 export const declined = "declined";
 
-/** How versions before `openPage` wrote it: questions that they stored are still open. */
+/** Form in which versions before `openPage` wrote it: questions that they stored are still open. */
 const written = /^Open (\S+) \(at [^\s;)]+(?:; the server is at ([^)]+))?\)\. Then answer/;
 
 /** The page of a question, which the schema of its answer names. */

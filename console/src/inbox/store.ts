@@ -14,7 +14,7 @@ interface Inbox {
   more: boolean;
   at: number;
   error: ApiError | null;
-  /** Why the caller may not see it. */
+  /** Refusal of the server; null for a caller who may see it. */
   refused: ApiError | null;
   overflow: boolean;
 }

@@ -1,4 +1,4 @@
-/** What the server says to the page in `<meta name="greenroom">`. */
+/** Settings that the server gives the page in `<meta name="greenroom">`. */
 export interface Boot {
   title: string;
   accent: string | null;

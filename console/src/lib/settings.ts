@@ -6,7 +6,7 @@ export type Theme = "system" | "light" | "dark";
 
 export const theme = stored<Theme>("theme", "system");
 
-/** Who acts, on a server without tokens: sent as `options.userId`. */
+/** Name of the person who acts, on a server without tokens: sent as `options.userId`. */
 export const actingAs = stored("actingAs", "");
 
 export const absoluteTimes = stored("absoluteTimes", false);

@@ -115,7 +115,7 @@ function optionsOf(chart: ChartOf, element: HTMLElement, height: number, point: 
 /** Seconds of the shortest axis. */
 const shortest = 180;
 
-/** What the axis of values reaches at least: noise is not drawn large. */
+/** Least end of the axis of values, by unit: noise is not drawn large. */
 const least: Record<Unit, number> = { "per second": 1, seconds: 0.01, bytes: 1000, number: 4 };
 
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });

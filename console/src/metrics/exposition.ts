@@ -5,7 +5,7 @@ export interface Sample {
   value: number;
 }
 
-/** What was read at one time, by name of the metric. */
+/** Samples that were read at one time, by name of the metric. */
 export interface Snapshot {
   at: number;
   samples: ReadonlyMap<string, readonly Sample[]>;
@@ -52,7 +52,7 @@ export function sum({ samples }: Snapshot, name: string, where: Where = {}): num
   return found.filter(({ labels }) => fits(labels, where)).reduce((total, { value }) => total + value, 0);
 }
 
-/** How much a counter grew; a smaller value is one that began anew. */
+/** Returns the growth of a counter; a smaller value is one that began anew. */
 function growth(before: number | null, after: number | null): number | null {
   if (after === null) return null;
   return before === null || after < before ? after : after - before;

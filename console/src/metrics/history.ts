@@ -13,7 +13,7 @@ export interface History {
   error: ApiError | null;
 }
 
-/** What was measured since the page was opened. The server keeps only the newest values. */
+/** Values that were measured since the page was opened. The server keeps only the newest ones. */
 export const measured = signal<History>({ times: [], values: new Map(), error: null });
 
 export const interval = 5000;

@@ -62,7 +62,7 @@ function isUncertain(row: TraceItem): boolean {
   return row.spanCount >= certainSpans;
 }
 
-/** What was read of the traces of one filter. */
+/** Traces of one filter, as far as they were read. */
 interface Read {
   key: string;
   rows: TraceItem[] | null;

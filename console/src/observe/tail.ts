@@ -26,7 +26,7 @@ export function startOf(page: Page): Tail {
   return { lines: numbered(page.data.toReversed(), 0), cursor: page.nextCursor };
 }
 
-/** How many records of the newest page are not in the list; null if others between them are not in the page. */
+/** Returns the number of records of the newest page that are not in the list; null if others between them are not in the page. */
 export function newIn(tail: Tail, page: Page): number | null {
   const first = tail.lines[0];
   if (!first) return page.data.length;

@@ -42,7 +42,7 @@ export function useAct<T>(done: (data: T, response: Response) => void, failed: (
   return { run, error, isBusy };
 }
 
-/** Why an action cannot be taken here; empty if it can. The server decides. */
+/** Returns the reason for which an action cannot be taken here; empty if it can. The server decides. */
 export function whyNot(path = "", method: Call["method"] = "POST"): string {
   return boot.readOnly ? "This console only reads" : refusalOf(method, path);
 }

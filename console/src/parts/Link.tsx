@@ -3,7 +3,7 @@ import { type Link, links } from "../api/follow.ts";
 import { now } from "../lib/time.ts";
 import { lasting } from "./Time.tsx";
 
-/** Whether the browser thinks that it has a network. */
+/** True if the browser thinks that it has a network. */
 export const online = signal(typeof navigator === "undefined" || navigator.onLine);
 if (typeof addEventListener !== "undefined") {
   addEventListener("online", () => (online.value = true));

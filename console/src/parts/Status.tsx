@@ -1,4 +1,4 @@
-/** What something is doing, in the words of the console. */
+/** State of something, in the words of the console. */
 export type Kind =
   | "running" | "waiting" | "sleeping" | "held" | "retrying" | "completed" | "failed" | "cancelled" | "skipped" | "none";
 

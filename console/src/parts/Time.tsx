@@ -34,7 +34,7 @@ export function Until({ at }: { at: string }) {
   );
 }
 
-/** How long something took, or takes so far. */
+/** Shows the time that something took, or takes so far. */
 export function Duration({ from, until, rough }: { from: string | null | undefined; until?: string | null | undefined; rough?: boolean }) {
   const start = parse(from);
   if (start === null) return <span class="quiet">–</span>;

@@ -7,7 +7,7 @@ import { type Fault, faultOf, validate } from "./validate.ts";
 
 export interface Draft {
   value: unknown;
-  /** What was typed, if it is not JSON (yet). */
+  /** Text that was typed, if it is not JSON (yet). */
   broken: string | null;
 }
 

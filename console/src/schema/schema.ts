@@ -37,7 +37,7 @@ export interface Option {
   text: string;
 }
 
-/** What a schema is to a form. */
+/** Shape of a value in a form. */
 export type Shape =
   | { is: "choice"; options: Option[] }
   | { is: "boolean" | "number" | "integer" | "string" | "json" }
@@ -65,7 +65,7 @@ export function resolve(schema: Schema, root: Schema): Schema {
   return { ...resolve(given[0], root), ...rest };
 }
 
-/** Whether null is a value of the schema. */
+/** Returns true if null is a value of the schema. */
 export function isNullable(schema: Schema, root: Schema): boolean {
   const { type, oneOf, anyOf } = follow(schema, root);
   return type === "null" || (Array.isArray(type) && type.includes("null")) || ((oneOf ?? anyOf)?.some((variant) => isNullable(variant, root)) ?? false);
@@ -144,7 +144,7 @@ export function chosenAfter(options: readonly Option[], value: unknown, option: 
   return options.filter((each) => chosen.has(JSON.stringify(each.value))).map((each) => each.value);
 }
 
-/** What one of several forms is called. */
+/** Returns the name of one of several forms. */
 export function variantName(variant: Schema, root: Schema, index: number): string {
   const { title, description, type } = resolve(variant, root);
   return title ?? description ?? (typeof type === "string" && type !== "object" ? type : `Form ${index + 1}`);
@@ -163,14 +163,14 @@ export function fieldsOf(schema: Schema): Field[] {
   }));
 }
 
-/** What a form begins with: the first example, else the defaults. */
+/** Returns the value with which a form begins: the first example, else the defaults. */
 export function initial(schema: Schema, root: Schema = schema): unknown {
   const resolved = resolve(schema, root);
   if (resolved.examples && resolved.examples.length > 0) return structuredClone(resolved.examples[0]);
   return defaults(resolved, root, 0);
 }
 
-/** Whether nothing is known of an object or a list: boxes of which none is ticked are as little as no fields. */
+/** Returns true if nothing is known of an object or a list: boxes of which none is ticked are as little as no fields. */
 function isEmpty(value: unknown): boolean {
   const isNoItem = (each: unknown): boolean => Array.isArray(each) && each.length === 0;
   return isNoItem(value) || (typeof value === "object" && value !== null && !Array.isArray(value) && Object.values(value).every(isNoItem));

@@ -1,4 +1,4 @@
-/** What people type into fields, as values of a schema, and the other way round. */
+/** Conversions of texts that people type into fields to values of a schema, and back. */
 
 /** The number that was typed. What is none, could mean two or would be rounded stays a text, which no number fits. */
 export function asNumber(typed: string): number | string {
@@ -41,11 +41,11 @@ function offset(at: Date): string {
   return minutes === 0 ? "Z" : `${minutes < 0 ? "-" : "+"}${two(Math.floor(size / 60))}:${two(size % 60)}`;
 }
 
-/** What was typed for a value and is no JSON (yet). It fits no schema, so that nothing else is sent in its place. */
+/** Text that was typed for a value and is no JSON (yet). It fits no schema, so that nothing else is sent in its place. */
 export class Broken {
   constructor(
     readonly text: string,
-    /** Why it is none. */
+    /** Reason for which it is none. */
     readonly why: string,
   ) {}
 

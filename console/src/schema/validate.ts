@@ -41,7 +41,7 @@ function ofVariants(variants: readonly Schema[], value: unknown, root: Schema, p
   return within[0] ?? [{ path, message: "fits none of the choices" }];
 }
 
-/** Which of several forms a value has: the one that fits, or fits best. */
+/** Returns the index of the form that a value has among several: the one that fits, or fits best. */
 export function variantOf(variants: readonly Schema[], value: unknown, root: Schema): number {
   if (value === undefined) return 0;
   const faults = variants.map((variant) => validate(variant, value, root).length);

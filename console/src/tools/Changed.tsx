@@ -16,7 +16,7 @@ interface Props {
 
 /** Tools whose definitions are not the accepted ones: what they say now beside what was accepted. */
 export function Changed({ server, tools, reload }: Props) {
-  /** What is about to be accepted. It stays what was shown, also if the tool changes meanwhile. */
+  /** Change that is about to be accepted, or all. It stays what was shown, also if the tool changes meanwhile. */
   const [open, setOpen] = useState<McpToolChanged | "all">();
   const base = `/tools/mcp/${encodeURIComponent(server.name)}/accept`;
   const why = whyNot(base);

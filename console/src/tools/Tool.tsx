@@ -10,9 +10,9 @@ import { revealed } from "./servers.ts";
 /** A tool that folds: what it is for, who uses it, and its arguments. */
 export function ToolRow({ name, tool, unknown = "", mark }: {
   name: string;
-  /** What is registered under its name, if the caller may see that. */
+  /** Tool that is registered under its name, if the caller may see that. */
   tool: Tool | undefined;
-  /** Why nothing is known of it. */
+  /** Reason for which nothing is known of it. */
   unknown?: string;
   mark?: ComponentChildren;
 }) {

@@ -8,7 +8,7 @@ const states: Record<McpServer["state"], [Kind, string]> = {
   failed: ["failed", "not connected"],
 };
 
-/** What its connection is, as a status. */
+/** Returns the status that shows the state of its connection. */
 export function stateOf({ state }: McpServer): [Kind, string] {
   return states[state];
 }
@@ -78,7 +78,7 @@ export function changedParts({ parts: changed }: McpToolChanged): string {
   return words.length > 0 ? `${words.join(", ")} and ${last}` : last;
 }
 
-/** What becomes of calls of a changed tool: `on_change` of its server, as what is left out tells. */
+/** Returns a sentence on calls of a changed tool: `on_change` of its server shows in the tools that are left out. */
 export function whileChanged(server: McpServer, { name }: McpToolChanged): string {
   if (server.leftOut.some((each) => each.name === name)) return "It is left out until the change is accepted.";
   return "Until the change is accepted, models read what it was before, calls of agents wait for an approval, and other calls are refused.";
@@ -88,7 +88,7 @@ const unmatchedEffects: Record<string, string> = {
   approval: "Until one does, every call of an agent of any tool of this server needs approval.",
 };
 
-/** What a pattern without a tool means. */
+/** Returns a text that says what a pattern without a tool means. */
 export function unmatchedText({ key, pattern }: McpServer["unmatched"][number]): string {
   return [`“${key}” in the configuration has the pattern ${pattern}, which matches no tool of the server.`, unmatchedEffects[key]].filter(Boolean).join(" ");
 }
