@@ -2,7 +2,7 @@
 
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::model::Usage;
-use greenroom_actors::ports::store::{Cursor, Projection};
+use greenroom_actors::ports::store::{Cursor, Projection, ReplayedFrom};
 use greenroom_actors::requests::{CompensationState, ExecutionState, Lineage, StepState};
 use serde::Serialize;
 use serde_json::Value;
@@ -170,6 +170,11 @@ impl<'a> LineageView<'a> {
     pub fn of(lineage: &'a Lineage) -> Self {
         Self { execution_id: lineage.execution_id.as_str(), step_id: &lineage.step_id }
     }
+
+    /// Shows the origin of a replay as its row has it.
+    pub fn recorded(from: &'a ReplayedFrom) -> Self {
+        Self { execution_id: from.execution.as_str(), step_id: &from.step_id }
+    }
 }
 
 /// Item of `steps` of the state.
@@ -304,10 +309,7 @@ impl<'a> ExecutionItemView<'a> {
             user_id: header.user_id.as_deref(),
             conversation_id: header.conversation_id.as_deref(),
             parent_execution_id: header.parent.as_ref().map(|parent| parent.execution.as_str()),
-            replayed_from: row.replayed_from.as_ref().map(|from| LineageView {
-                execution_id: from.execution.as_str(),
-                step_id: &from.step_id,
-            }),
+            replayed_from: row.replayed_from.as_ref().map(LineageView::recorded),
             via: header.trace.via.as_deref(),
             last_sequence: row.last_seq,
         }

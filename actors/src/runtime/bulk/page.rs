@@ -333,7 +333,7 @@ impl Runtime {
                     trace: TraceOrigin::New,
                 };
                 match self.begin_replay(&target, request).await {
-                    Ok(replay) => Ok(Acted::Replayed(replay)),
+                    Ok(replay) => Ok(Acted::Replayed(replay.new)),
                     Err(ReplayError::Start(StartError::Unavailable(why))) => Err(why),
                     Err(ReplayError::NotFound) => Ok(Acted::Skipped),
                     Err(error) => Ok(Acted::Failed(error.to_string())),
