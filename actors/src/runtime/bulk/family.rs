@@ -123,35 +123,70 @@ impl Runtime {
         })
     }
 
-    /// Leaves out executions that would refuse the command, by the rules of the command itself.
+    /// Leaves out executions that would refuse the command, by the rules of the command itself. At
+    /// most `looks` more are read for that; the others are kept.
     pub(super) async fn without_refusing(
         &self,
         operation: &BulkOperation,
         Sorted { fitting, skipped, replayed }: Sorted,
+        looks: &mut usize,
     ) -> Sorted {
         let count = fitting.len();
-        let look = |execution: Projection| async move {
-            self.may_accept(operation, &execution).await.then_some(execution)
+        let mut known = Vec::with_capacity(count);
+        for execution in fitting {
+            let mut accepts = self.accepts_by_row(operation, &execution).await;
+            if accepts.is_none() {
+                match looks.checked_sub(1) {
+                    Some(left) => *looks = left,
+                    None => accepts = Some(true),
+                }
+            }
+            known.push((execution, accepts));
+        }
+        let look = |(execution, known): (Projection, Option<bool>)| async move {
+            let accepts = match known {
+                Some(accepts) => accepts,
+                None => self.may_accept(operation, &execution).await,
+            };
+            accepts.then_some(execution)
         };
-        let looked = stream::iter(fitting).map(look).buffered(AT_ONCE);
+        let looked = stream::iter(known).map(look).buffered(AT_ONCE);
         let fitting: Vec<_> = looked.filter_map(std::future::ready).collect().await;
         Sorted { skipped: skipped + (count - fitting.len()) as u64, fitting, replayed }
     }
 
-    /// Returns false if the execution refuses the command as it is. True if that cannot be read now.
+    /// Returns whether the execution accepts the command as it is, if its row and its definition say
+    /// that.
+    async fn accepts_by_row(
+        &self,
+        operation: &BulkOperation,
+        execution: &Projection,
+    ) -> Option<bool> {
+        match (operation.action, &execution.suspension) {
+            (BulkAction::Suspend | BulkAction::Resume, _) => Some(true),
+            (BulkAction::Replay, _) => None,
+            // its steps have ended when it compensates
+            (BulkAction::Cancel, Some(waits)) if !waits.is_pause() => {
+                Some(compensated_path(&waits.path).is_none())
+            }
+            (BulkAction::Cancel, _) => {
+                let plan = self.shared.plan(&execution.header.definition_hash).await.ok()?;
+                (!plan.compensates).then_some(true)
+            }
+        }
+    }
+
+    /// Returns false if the execution, which is read whole, refuses the command. True if that cannot
+    /// be read now.
     async fn may_accept(&self, operation: &BulkOperation, execution: &Projection) -> bool {
         let target = operation.target_of(execution);
         match operation.action {
             BulkAction::Suspend | BulkAction::Resume => true,
             BulkAction::Replay => self.may_replay(&target, operation.definition()).await,
-            BulkAction::Cancel => match &execution.suspension {
-                // its steps have ended when it compensates
-                Some(waits) if !waits.is_pause() => compensated_path(&waits.path).is_none(),
-                Some(_) | None => {
-                    let described = self.describe(&target).await;
-                    described.map_or(true, |state| state.compensation.is_none())
-                }
-            },
+            BulkAction::Cancel => {
+                let described = self.describe(&target).await;
+                described.map_or(true, |state| state.compensation.is_none())
+            }
         }
     }
 
