@@ -195,6 +195,32 @@ async fn what_compensates_is_counted_and_is_not_cancelled_again() {
 }
 
 #[actix::test]
+async fn children_of_executions_that_refuse_are_not_counted() {
+    tokio::time::pause();
+    let undo = Compensation::new(child("undo", "sleeps").kind);
+    let hold = StepDefinition { compensate: Some(Box::new(undo)), ..map("hold", json!(1)) };
+    let definitions = [
+        workflow("sleeps", vec![sleep("nap", 3_600_000)]),
+        workflow("order", vec![hold, run("pay", "flaky")]),
+        workflow("simple", vec![child("sleeps", "sleeps")]),
+    ];
+    let registry = with_functions(registry_of(definitions), &Calls::default());
+    let world = World::launch(registry, RuntimeLimits::default()).await;
+    begin(&world, "order", ["o".to_owned()]).await;
+    begin(&world, "simple", ["s".to_owned()]).await;
+    let state = world.runtime.describe(&target("order", "o")).await.unwrap();
+    assert!(state.compensation.is_some(), "{state:?}");
+
+    let mut operation = of(BulkAction::Cancel, ExecutionFilter::default());
+    operation.execution_ids = ["o", "s"].map(ExecutionId::trusted).to_vec();
+    let preview = world.runtime.preview_bulk(&operation).await.unwrap();
+    assert_eq!((preview.matched, preview.skipped, preview.children), (1, 1, 1));
+    let result = done(&world, operation, "b").await;
+    let counts = ["done", "skipped", "children"].map(|key| &result[key]);
+    assert_eq!(counts, [1, 1, 1], "{result}");
+}
+
+#[actix::test]
 async fn a_preview_reads_only_executions_that_may_compensate() {
     tokio::time::pause();
     let undo = Compensation::new(run("undo", "slow").kind);
