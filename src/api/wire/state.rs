@@ -141,8 +141,8 @@ pub struct CompensationView<'a> {
     pub reason: &'a str,
     /// Number of steps that are compensated.
     pub completed: usize,
-    /// Number of steps whose compensation a person skipped. Among the steps, these have the status `skipped`,
-    /// and `resumedBy` says who it was, if that is known.
+    /// Number of steps whose compensation a person skipped, in a reversal also a part of it. Among the steps, these
+    /// have the status `skipped`, and `resumedBy` says who it was, if that is known.
     pub skipped: usize,
     /// Number of steps that are neither.
     pub remaining: usize,
