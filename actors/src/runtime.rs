@@ -76,7 +76,7 @@ pub use cancelled::CancelGenerationError;
 pub use continued_chat::{ContinueChatError, ContinuedChat, WaitingChat};
 pub use events::EventPage;
 pub use outcomes::{Durations, OUTCOMES_COUNTED_MAX, Outcomes, OutcomesRequest, Part, Tally};
-pub use replay::{ReplayDefinition, ReplayExecution};
+pub use replay::{Replay, ReplayDefinition, ReplayExecution};
 pub use stats::RuntimeStats;
 pub use tools::{AskedBefore, CallTool, CallToolError};
 pub use traces::{TracePage, TraceSummary, TraceView};

@@ -1,14 +1,13 @@
 //! Use cases of executions: list, count, describe, suspend, resume, replay, cancel.
 
 use greenroom_actors::Runtime;
-use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::store::{CountsOfUser, Projection};
 use greenroom_actors::requests::{
-    Cancelled, ExecutionOutcome, ExecutionState, Lineage, Principal, ResumeExecution, Subscriber,
-    Suspended, Target, TraceOrigin,
+    Cancelled, ExecutionOutcome, ExecutionState, Principal, ResumeExecution, Subscriber, Suspended,
+    Target, TraceOrigin,
 };
 use greenroom_actors::runtime::{
-    EventPage, Outcomes, OutcomesRequest, ReplayExecution, Subscription, Versions,
+    EventPage, Outcomes, OutcomesRequest, Replay, ReplayExecution, Subscription, Versions,
 };
 use greenroom_actors::visibility::Visibility;
 use greenroom_actors::wait_report::WaitReport;
@@ -199,45 +198,32 @@ pub async fn resume(
     with_suggested_step(runtime, target, resumed).await
 }
 
-/// Starts a new execution from a step of another one and waits until it leaves `running`. Also
-/// returns the step, unless that cannot be read now.
+/// Starts a new execution from a step of another one and waits until it leaves `running`.
 pub async fn replay(
     runtime: &Runtime,
     target: &Target,
     request: Result<ReplayExecution, ApiError>,
-) -> Result<(ExecutionOutcome, Option<Lineage>), ApiError> {
+) -> Result<Replay<ExecutionOutcome>, ApiError> {
     let request = existing(runtime, target, request).await?;
     let refusal = |error| ApiError::from_replay(&target.execution_id, error);
     let replayed = runtime.replay(target, request).await.map_err(refusal);
-    let outcome = with_suggested_step(runtime, target, replayed).await?;
-    let new = replay_of(target, outcome.execution_id.clone());
-    Ok((outcome, lineage_of(runtime, &new).await))
+    with_suggested_step(runtime, target, replayed).await
 }
 
-/// Starts a new execution from a step of another one; resolves when the start is durable. Also
-/// returns the step, unless that cannot be read now.
+/// Starts a new execution from a step of another one; resolves when the start is durable.
 pub async fn begin_replay(
     runtime: &Runtime,
     target: &Target,
     request: Result<ReplayExecution, ApiError>,
-) -> Result<(Target, Option<Lineage>), ApiError> {
+) -> Result<Replay<Target>, ApiError> {
     let request = existing(runtime, target, request).await?;
     let refusal = |error| ApiError::from_replay(&target.execution_id, error);
     let begun = runtime.begin_replay(target, request).await.map_err(refusal);
-    let new = replay_of(target, with_suggested_step(runtime, target, begun).await?);
-    let lineage = lineage_of(runtime, &new).await;
-    Ok((new, lineage))
-}
-
-async fn lineage_of(runtime: &Runtime, replay: &Target) -> Option<Lineage> {
-    runtime.describe(replay).await.ok()?.replayed_from
-}
-
-/// Returns the target of a replay. The caller started it: now, or earlier with this key, whose scope
-/// has the user.
-fn replay_of(original: &Target, execution_id: ExecutionId) -> Target {
-    let workflow_id = original.workflow_id.clone();
-    Target { workflow_id, execution_id, visibility: Visibility::Everything }
+    let Replay { new: execution_id, from } = with_suggested_step(runtime, target, begun).await?;
+    let workflow_id = target.workflow_id.clone();
+    // The caller started it: now, or earlier with this key, whose scope has the user.
+    let new = Target { workflow_id, execution_id, visibility: Visibility::Everything };
+    Ok(Replay { new, from })
 }
 
 /// Adds a suggestion to the refusal of an unknown step: the nearest one that has begun, since only

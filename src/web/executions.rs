@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use actix_web::{HttpRequest, HttpResponse};
 use greenroom_actors::requests::Target;
-use greenroom_actors::runtime::BulkReach;
+use greenroom_actors::runtime::{BulkReach, Replay};
 
 use crate::api::catalogue::RouteName;
 use crate::api::query::{
@@ -191,14 +191,14 @@ pub(crate) async fn replay(call: Call, body: Body) -> Answer {
             let beginning = executions::begin_replay(runtime, &target, replay);
             let begun = stop_waiting_on_disconnect(request, beginning).await;
             match begun {
-                Ok((new, from)) => respond_begun(&call, &new, from.as_ref(), wait).await,
+                Ok(Replay { new, from }) => respond_begun(&call, &new, from.as_ref(), wait).await,
                 Err(refusal) => Err(refusal),
             }
         }
         None => {
             let replaying = executions::replay(runtime, &target, replay);
             let replayed = stop_waiting_on_disconnect(request, replaying).await;
-            replayed.map(|(outcome, from)| respond_replay(outcome, from.as_ref()))
+            replayed.map(|Replay { new, from }| respond_replay(new, from.as_ref()))
         }
     };
     match answer {

@@ -11,7 +11,8 @@ use actix_web::http::header::HeaderMap;
 use actix_web::{FromRequest, HttpRequest, HttpResponse, web};
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::plan::Plan;
-use greenroom_actors::requests::{ExecutionOutcome, Lineage, StartExecution, Target};
+use greenroom_actors::ports::store::ReplayedFrom;
+use greenroom_actors::requests::{ExecutionOutcome, StartExecution, Target};
 use greenroom_actors::visibility::Visibility;
 
 use crate::api::ids::encode;
@@ -103,7 +104,7 @@ async fn begin(call: &Call, start: StartExecution, wait: Duration) -> Answer {
 pub(crate) async fn respond_begun(
     Call { request, runtime, .. }: &Call,
     target: &Target,
-    from: Option<&Lineage>,
+    from: Option<&ReplayedFrom>,
     wait: Duration,
 ) -> Answer {
     let Target { workflow_id, execution_id, .. } = target;
@@ -130,7 +131,10 @@ pub(crate) fn respond_outcome(outcome: ExecutionOutcome) -> HttpResponse {
 }
 
 /// Answers like [`respond_outcome`], with the origin of a replay.
-pub(crate) fn respond_replay(outcome: ExecutionOutcome, from: Option<&Lineage>) -> HttpResponse {
+pub(crate) fn respond_replay(
+    outcome: ExecutionOutcome,
+    from: Option<&ReplayedFrom>,
+) -> HttpResponse {
     let (id, trace_id) = (outcome.execution_id.clone(), Arc::clone(&outcome.trace_id));
     let shown = |outcome| respond::json(ExecutionView::of_replay(&outcome, from));
     let answer = succeeded(outcome).map(shown);

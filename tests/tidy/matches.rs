@@ -20,7 +20,6 @@ const ASKED: &[&str] = &["StepKind", "Work"];
 
 /// Files with an arm for all other members that does the same with whatever it is, and why.
 const ALIKE: &[(&str, &str)] = &[
-    ("actors/domain/src/machine/child.rs", "other facts stay as they are"),
     ("actors/src/execution/give_up.rs", "other commands are passed on"),
     ("actors/src/shard/supervisor.rs", "other commands wait until the execution is read"),
     ("actors/src/shard/supervisor/turns.rs", "other commands wait until the execution is read"),

@@ -99,7 +99,7 @@ pub enum Fact {
         /// True for a child with completed steps that can be compensated.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         compensable: bool,
-        /// True for a compensation that a person skipped.
+        /// True for a compensation that a person skipped, and for a reversal with such a one.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         skipped: bool,
         /// Newest request of the attempt to an MCP server, if it has made one.

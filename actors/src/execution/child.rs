@@ -38,6 +38,10 @@ pub(crate) fn report_of(machine: &Machine) -> ChildReport {
             Outcome::Completed { result } => ChildStatus::Completed {
                 result: Arc::clone(result),
                 compensable: state.is_reversible(machine.plan()),
+                skipped: state
+                    .compensating
+                    .as_ref()
+                    .is_some_and(|it| it.skipped().next().is_some()),
             },
             Outcome::Failed { error, class, .. } => {
                 ChildStatus::Failed { error: Arc::clone(error), class: *class }

@@ -97,7 +97,7 @@ fn log_fact(id: &ExecutionId, fact: &Fact) {
             );
         }
         Fact::StepCompleted { path, skipped: true, .. } => {
-            log::info!(step:% = path; "execution {id}: {path} was skipped; it is not undone");
+            log::info!(step:% = path; "execution {id}: {path} was skipped; not all is undone");
         }
         Fact::WorkflowCompleted { .. } => log::debug!("execution {id} completed"),
         Fact::WorkflowCancelled { reason, .. } => {

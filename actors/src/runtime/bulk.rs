@@ -37,8 +37,8 @@ pub const BULK_PREVIEW_MAX: usize = 10_000;
 /// Maximum number of executions that an operation names by id.
 pub const BULK_IDS_MAX: usize = 1_000;
 
-/// Number of executions of which a preview looks whether they would accept the command, which reads
-/// each whole; further ones count as if they would. A look ends with the page in which it is reached.
+/// Maximum number of executions that a preview reads whole, to see whether they would accept the
+/// command; further ones count as if they would.
 const LOOKS_MAX: usize = 1_000;
 
 /// Number of executions that a preview shows.
@@ -197,21 +197,15 @@ impl Runtime {
     ) -> Result<BulkPreview, Unavailable> {
         let mut progress = Progress::default();
         let mut preview = BulkPreview::default();
-        let (mut read, mut looked) = (0, 0);
+        let (mut read, mut looks) = (0, LOOKS_MAX);
         let mut family = Family::default();
         while !progress.is_over && read < most {
             let limit = PREVIEW_PAGE.min(most - read);
             let page = self.page_of_bulk(operation, &mut progress, limit).await?;
             read += if operation.is_search() { limit } else { page.len().max(1) };
             let sorted = self.sort(operation, page).await?;
-            let sorted = match looked < LOOKS_MAX {
-                true => {
-                    looked += sorted.fitting.len();
-                    self.without_refusing(operation, sorted).await
-                }
-                false => sorted,
-            };
-            let Sorted { fitting, skipped, replayed } = sorted;
+            let Sorted { fitting, skipped, replayed } =
+                self.without_refusing(operation, sorted, &mut looks).await;
             preview.skipped += skipped;
             preview.replayed += replayed;
             preview.matched += fitting.len() as u64;

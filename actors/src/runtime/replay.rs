@@ -15,6 +15,7 @@ use crate::domain::nesting::check_depth;
 use crate::domain::plan::Plan;
 use crate::domain::principal::Principal;
 use crate::ports::answer_guard::GivenAnswer;
+use crate::ports::store::ReplayedFrom;
 use crate::ports::workers::Lane;
 use crate::replay::{Original, ReplayError};
 use crate::requests::{
@@ -57,6 +58,15 @@ pub enum ReplayDefinition {
     Current,
 }
 
+/// Result of a replay: what it has started, and where that begins.
+#[derive(Debug)]
+pub struct Replay<T> {
+    /// The id of the new execution, or its outcome.
+    pub new: T,
+    /// `None` if another call with the idempotency key started it and its row cannot be read now.
+    pub from: Option<ReplayedFrom>,
+}
+
 impl Runtime {
     /// Starts an execution in the middle of another one and waits until it leaves `running`. With a
     /// known idempotency key, returns the outcome of the first call with it.
@@ -64,16 +74,20 @@ impl Runtime {
         &self,
         target: &Target,
         mut request: ReplayExecution,
-    ) -> Result<ExecutionOutcome, ReplayError> {
+    ) -> Result<Replay<ExecutionOutcome>, ReplayError> {
         let key = request.idempotency.take();
         if let Some(key) = &key
             && let Some(outcome) = self.earlier_start(key).await?
         {
-            return Ok(outcome);
+            let from = self.recorded_origin(&outcome.execution_id).await;
+            return Ok(Replay { new: outcome, from });
         }
         let (answer, reply) = oneshot::channel();
-        let id = self.start_replay(target, request, key.as_ref(), StartAnswer::OnSettled(answer));
-        Ok(self.outcome_of_start(&id.await?, reply, key.as_ref()).await?)
+        let answer = StartAnswer::OnSettled(answer);
+        let (id, from) = self.start_replay(target, request, key.as_ref(), answer).await?;
+        let outcome = self.outcome_of_start(&id, reply, key.as_ref()).await?;
+        let from = self.origin(&outcome.execution_id, (&id, from)).await;
+        Ok(Replay { new: outcome, from })
     }
 
     /// Starts an execution in the middle of another one; resolves when the start is durable. With a
@@ -82,26 +96,44 @@ impl Runtime {
         &self,
         target: &Target,
         mut request: ReplayExecution,
-    ) -> Result<ExecutionId, ReplayError> {
+    ) -> Result<Replay<ExecutionId>, ReplayError> {
         let key = request.idempotency.take();
         if let Some(key) = &key
             && let Some(id) = self.started_earlier(key).await?
         {
-            return Ok(id);
+            let from = self.recorded_origin(&id).await;
+            return Ok(Replay { new: id, from });
         }
         let (answer, reply) = oneshot::channel();
-        let id = self.start_replay(target, request, key.as_ref(), StartAnswer::AtStart(answer));
-        Ok(self.answer_of_start(&id.await?, reply, key.as_ref()).await?)
+        let answer = StartAnswer::AtStart(answer);
+        let (id, from) = self.start_replay(target, request, key.as_ref(), answer).await?;
+        let new = self.answer_of_start(&id, reply, key.as_ref()).await?;
+        let from = self.origin(&new, (&id, from)).await;
+        Ok(Replay { new, from })
     }
 
-    /// Sends the start of a replay, unless it is refused.
+    /// Returns where a replay begins: as this call has sent it, or as another call recorded it that
+    /// used the key first.
+    async fn origin(
+        &self,
+        new: &ExecutionId,
+        (sent, from): (&ExecutionId, ReplayedFrom),
+    ) -> Option<ReplayedFrom> {
+        if new == sent { Some(from) } else { self.recorded_origin(new).await }
+    }
+
+    async fn recorded_origin(&self, replay: &ExecutionId) -> Option<ReplayedFrom> {
+        self.shared.store.describe(replay).await.ok()??.replayed_from
+    }
+
+    /// Sends the start of a replay, unless it is refused. Returns its id, and where it begins.
     async fn start_replay(
         &self,
         target: &Target,
         mut request: ReplayExecution,
         key: Option<&IdempotencyKey>,
         answer: StartAnswer,
-    ) -> Result<ExecutionId, ReplayError> {
+    ) -> Result<(ExecutionId, ReplayedFrom), ReplayError> {
         if target.workflow_id == BULK_WORKFLOW {
             // another caller, or another input, could do more than the original was allowed to
             return Err(StartError::UnknownWorkflow(target.workflow_id.clone()).into());
@@ -133,6 +165,10 @@ impl Runtime {
         }
         shared.accepts_writes()?;
         let mut start = Box::new(start_of(&plan, request, &id));
+        let from = ReplayedFrom {
+            execution: replayed.execution.clone(),
+            step_id: Arc::clone(&replayed.step_id),
+        };
         start.replayed = Some(Box::new(replayed));
         let claim = shared.memory.claim(footprint::of_start(&start));
         let claim = claim.ok_or_else(|| shared.no_memory())?;
@@ -141,7 +177,7 @@ impl Runtime {
         let command =
             StartCommand { plan, start, chosen_id, idempotency, subscriber, claim, answer };
         shared.deliver(id.clone(), ExecutionCommand::Start(Box::new(command)));
-        Ok(id)
+        Ok((id, from))
     }
 
     async fn original(

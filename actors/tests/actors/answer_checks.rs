@@ -326,7 +326,7 @@ async fn the_answer_of_a_replay_is_checked_and_counts_only_from_those_who_are_as
         let resume_data = Some(approved());
         let request = ReplayExecution { resume_data, by, answerer, ..replay_from("a") };
         beside(&runtime, async |runtime| {
-            runtime.replay(&target("w", "e"), request).await.map(|outcome| outcome.status())
+            runtime.replay(&target("w", "e"), request).await.map(|it| it.new.status())
         })
     };
     let refused = send("lea", &["manager"]);

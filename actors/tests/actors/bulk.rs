@@ -8,6 +8,7 @@ use greenroom_actors::domain::definition::{
 };
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::principal::Principal;
+use greenroom_actors::ports::crash_marks::MarkedWork;
 use greenroom_actors::ports::store::{ExecutionFilter, IDS_SEARCHED_MAX, Status};
 use greenroom_actors::requests::{StartError, StartExecution, TraceOrigin};
 use greenroom_actors::runtime::{
@@ -191,6 +192,58 @@ async fn what_compensates_is_counted_and_is_not_cancelled_again() {
     assert_eq!((preview.matched, preview.skipped), (0, 2));
     let result = done(&world, all, "b2").await;
     assert_eq!((&result["done"], &result["skipped"]), (&json!(0), &json!(2)), "{result}");
+}
+
+#[actix::test]
+async fn children_of_executions_that_refuse_are_not_counted() {
+    tokio::time::pause();
+    let undo = Compensation::new(child("undo", "sleeps").kind);
+    let hold = StepDefinition { compensate: Some(Box::new(undo)), ..map("hold", json!(1)) };
+    let definitions = [
+        workflow("sleeps", vec![sleep("nap", 3_600_000)]),
+        workflow("order", vec![hold, run("pay", "flaky")]),
+        workflow("simple", vec![child("sleeps", "sleeps")]),
+    ];
+    let registry = with_functions(registry_of(definitions), &Calls::default());
+    let world = World::launch(registry, RuntimeLimits::default()).await;
+    begin(&world, "order", ["o".to_owned()]).await;
+    begin(&world, "simple", ["s".to_owned()]).await;
+    let state = world.runtime.describe(&target("order", "o")).await.unwrap();
+    assert!(state.compensation.is_some(), "{state:?}");
+
+    let mut operation = of(BulkAction::Cancel, ExecutionFilter::default());
+    operation.execution_ids = ["o", "s"].map(ExecutionId::trusted).to_vec();
+    let preview = world.runtime.preview_bulk(&operation).await.unwrap();
+    assert_eq!((preview.matched, preview.skipped, preview.children), (1, 1, 1));
+    let result = done(&world, operation, "b").await;
+    let counts = ["done", "skipped", "children"].map(|key| &result[key]);
+    assert_eq!(counts, [1, 1, 1], "{result}");
+}
+
+#[actix::test]
+async fn a_preview_reads_only_executions_that_may_compensate() {
+    tokio::time::pause();
+    let undo = Compensation::new(run("undo", "slow").kind);
+    let hold = StepDefinition { compensate: Some(Box::new(undo)), ..map("hold", json!(1)) };
+    let definitions = [
+        workflow("plain", vec![map("a", json!(1)), sleep("nap", 3_600_000)]),
+        workflow("order", vec![hold, sleep("nap", 3_600_000)]),
+    ];
+    let registry = with_functions(registry_of(definitions), &Calls::default());
+    let world = World::launch(registry, RuntimeLimits::default()).await;
+    begin(&world, "plain", ["p0", "p1"].map(str::to_owned)).await;
+    begin(&world, "order", ["o0", "o1"].map(str::to_owned)).await;
+    done(&world, of(BulkAction::Suspend, ExecutionFilter::default()), "b").await;
+    pass(Duration::from_secs(60)).await;
+    assert_eq!(world.live(), 0, "all have been unloaded");
+    let before = world.crash_marks.seen().len();
+    let all = of(BulkAction::Cancel, ExecutionFilter::default());
+    assert_eq!(world.runtime.preview_bulk(&all).await.unwrap().matched, 4);
+    let seen = world.crash_marks.seen();
+    let loads = seen[before..].iter().filter(|mark| mark.work == MarkedWork::Load);
+    let mut loaded: Vec<_> = loads.map(|mark| mark.execution.as_str()).collect();
+    loaded.sort_unstable();
+    assert_eq!(loaded, ["o0", "o1"]);
 }
 
 #[actix::test]

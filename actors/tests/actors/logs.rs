@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::agent::AgentDefinition;
-use greenroom_actors::domain::definition::{StepDefinition, SuspendRule};
+use greenroom_actors::domain::definition::{
+    Compensation, RetryPolicy, StepDefinition, SuspendRule, WorkflowDefinition,
+};
 use greenroom_actors::domain::trace::is_trace_id;
 use greenroom_actors::observe::log_record::LogScope;
 use greenroom_actors::requests::StartExecution;
@@ -12,7 +14,9 @@ use greenroom_actors::testkit::{World, registry_of, start, target};
 use serde_json::json;
 
 use crate::agents::{Model, agent, text};
-use crate::workflows::{Calls, add_agent, function, run, with_functions, workflow};
+use crate::workflows::{
+    Calls, add_agent, ask, function, map, resume, run, with_functions, workflow,
+};
 
 /// Collects everything that this process logs, with the scope of each record.
 struct Listener(Mutex<Vec<Heard>>);
@@ -123,6 +127,49 @@ async fn an_ask_that_cannot_exclude_its_starter_is_warned_of() {
     let warned = records.iter().any(|it| it.message.contains("reviewed-1: step review asks"));
     drop(records);
     assert!(!warned);
+}
+
+#[actix::test]
+async fn a_compensation_that_waits_for_a_person_is_warned_of() {
+    tokio::time::pause();
+    listen();
+    let undo = |function: &str| {
+        let retry = RetryPolicy { attempts: 1, ..RetryPolicy::default() };
+        Compensation { retry, ..Compensation::new(run("undo", function).kind) }
+    };
+    let hold = |function| StepDefinition {
+        compensate: Some(Box::new(undo(function))),
+        ..map("hold", json!(1))
+    };
+    let definitions = [
+        workflow("unbooked", vec![hold("flaky"), run("charge", "flaky")]),
+        WorkflowDefinition {
+            compensate_on_cancel: true,
+            ..workflow("called-off", vec![hold("slow"), ask("manager")])
+        },
+    ];
+    let registry = with_functions(registry_of(definitions), &Calls::default());
+    let world = World::launch(registry, RuntimeLimits::default()).await;
+    world.runtime.execute(start("unbooked", "unbooked-1", json!({}))).await.unwrap();
+    let skip = resume(json!({ "action": "skip" }));
+    world.runtime.resume(&target("unbooked", "unbooked-1"), skip).await.unwrap();
+    world.runtime.execute(start("called-off", "called-off-1", json!({}))).await.unwrap();
+    let why = Some("rain".to_owned());
+    world.runtime.cancel(&target("called-off", "called-off-1"), why, None).await.unwrap();
+
+    for (level, message) in [
+        (log::Level::Warn, "execution unbooked-1 compensates its completed steps: not yet"),
+        (
+            log::Level::Warn,
+            "execution unbooked-1: the compensation of hold failed: not yet; it waits for an answer, \
+             retry or skip: greenroom inbox list --kind compensation",
+        ),
+        (log::Level::Info, "execution unbooked-1: hold:compensate was skipped; not all is undone"),
+        (log::Level::Info, "execution called-off-1 compensates its completed steps: rain"),
+    ] {
+        assert_eq!(heard(message, |it| it.level), level, "{message}");
+        assert!(scope_of(message).execution_id.is_some(), "{message}");
+    }
 }
 
 #[actix::test]

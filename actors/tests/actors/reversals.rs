@@ -7,6 +7,7 @@ use greenroom_actors::domain::definition::{
     Body, Compensation, RetryPolicy, StepDefinition, StepKind, WorkflowDefinition,
 };
 use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::step_state::StepStatus;
 use greenroom_actors::ports::store::{Executions, Retention, Status};
 use greenroom_actors::requests::ExecutionState;
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
@@ -177,6 +178,40 @@ async fn a_child_that_is_no_longer_stored_asks_and_can_be_skipped() {
     let outcome = world.runtime.resume(&target("waits", "w"), skip).await.unwrap();
     assert_eq!(outcome.status(), Status::Error);
     assert_eq!(keys(&undone), Vec::<String>::new());
+}
+
+/// A person skips a compensation of a grandchild.
+#[actix::test]
+async fn what_is_skipped_in_a_reversal_is_skipped_above() {
+    tokio::time::pause();
+    let mut definitions = order();
+    let body = Body::Run { function: "fail".to_owned(), version: None };
+    let rule = definitions[0].steps[0].compensate.as_mut().unwrap();
+    rule.kind = StepKind::Then { body };
+    let (world, undone) = world(definitions, RuntimeLimits::default()).await;
+    let outcome = world.runtime.execute(start("order", "o", json!(1))).await.unwrap();
+    assert!(outcome.suspension().is_some(), "{outcome:?}");
+    let skip = resume(json!({ "action": "skip" }));
+    let outcome = world.runtime.resume(&target("order", "o"), skip).await.unwrap();
+    assert_eq!(outcome.status(), Status::Error);
+    let all = expected(&world, "o").await;
+    let without_the_skipped = [0, 1, 3, 4].map(|n| all[n].clone());
+    assert_eq!(keys(&undone), without_the_skipped);
+
+    let counts = |state: &ExecutionState| {
+        let compensation = state.compensation.as_ref().unwrap();
+        (compensation.completed, compensation.skipped, compensation.remaining)
+    };
+    let order = state_of(&world, "order", "o").await;
+    let part = state_of(&world, "part", &child_at(&order, "part:compensate")).await;
+    assert_eq!([counts(&order), counts(&part)], [(2, 1, 0); 2]);
+    for (state, path) in [(&order, "part:compensate"), (&part, "within:compensate")] {
+        let step = state.steps.iter().find(|step| &*step.path == path).unwrap();
+        assert_eq!(step.status, StepStatus::Skipped, "{path}");
+    }
+    let why = world.runtime.why(&target("order", "o")).await.unwrap();
+    let skipped: Vec<_> = why.ending.unwrap().skipped.into_iter().map(|it| it.path).collect();
+    assert_eq!(skipped, ["part".into()]);
 }
 
 #[actix::test]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::crash_marks::MarkedWork;
-use greenroom_actors::ports::store::Status;
-use greenroom_actors::requests::{DescribeError, TraceOrigin, Unavailable};
+use greenroom_actors::ports::store::{ReplayedFrom, Status};
+use greenroom_actors::requests::{DescribeError, IdempotencyKey, TraceOrigin, Unavailable};
 use greenroom_actors::runtime::{ReplayDefinition, ReplayExecution};
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use greenroom_actors::wait_report::Cause;
@@ -54,7 +54,7 @@ async fn executions_of_other_processes_are_read_from_their_rows() {
     assert_eq!(status(&second.runtime, &id).await, Status::Completed, "what was acknowledged");
     let report = second.runtime.why(&target).await.unwrap();
     assert!(report.waits_for.is_empty() && report.ending.is_some(), "{report:?}");
-    let replayed = second.runtime.replay(&target, replay_from("z")).await.unwrap();
+    let replayed = second.runtime.replay(&target, replay_from("z")).await.unwrap().new;
     assert_eq!(replayed.status(), Status::Completed);
     assert_eq!(status(&first.runtime, &replayed.execution_id).await, Status::Completed);
 
@@ -110,6 +110,33 @@ async fn an_ended_execution_is_read_although_its_supervisor_is_busy() {
     let loads = marks.iter().filter(|mark| mark.work == MarkedWork::Load).count();
     assert!(loads > 1, "each of them is marked: {marks:?}");
     assert!(world.crash_marks.is_clear());
+}
+
+#[actix::test]
+async fn a_replay_says_where_it_began_without_reading_what_it_has_started() {
+    tokio::time::pause();
+    let world = world().await;
+    world.runtime.execute(start("quick", "e", json!({}))).await.unwrap();
+    pass(Duration::from_secs(60)).await;
+    let target = target("quick", "e");
+    let keyed = |key: &str| {
+        let key = IdempotencyKey { scope: key.into(), body_hash: "b".into() };
+        ReplayExecution { idempotency: Some(key), ..replay_from("z") }
+    };
+    let replayed = world.runtime.replay(&target, keyed("k1")).await.unwrap();
+    let begun = world.runtime.begin_replay(&target, keyed("k2")).await.unwrap();
+    let from = ReplayedFrom { execution: ExecutionId::trusted("e"), step_id: "z".into() };
+    assert_eq!([&replayed.from, &begun.from], [&Some(from.clone()), &Some(from)]);
+    let marks = world.crash_marks.seen();
+    let loads = marks.iter().filter(|mark| mark.work == MarkedWork::Load);
+    let loaded: Vec<_> = loads.map(|mark| mark.execution.as_str()).collect();
+    assert_eq!(loaded, ["e", "e"], "only the original");
+
+    pass(Duration::from_secs(60)).await;
+    let again = world.runtime.replay(&target, keyed("k2")).await.unwrap();
+    assert_eq!((&again.new.execution_id, again.from), (&begun.new, begun.from));
+    let again = world.runtime.begin_replay(&target, keyed("k1")).await.unwrap();
+    assert_eq!((again.new, again.from), (replayed.new.execution_id, replayed.from));
 }
 
 #[actix::test]

@@ -145,7 +145,7 @@ async fn a_replay_is_near_the_children_that_it_copies() {
     let process = Cluster::linked().join("a").await;
     pass(TAKEN_OVER).await;
     process.runtime.execute(start("w", "o", json!(1))).await.unwrap();
-    let outcome = process.runtime.replay(&target("w", "o"), from_manager(None)).await.unwrap();
+    let outcome = process.runtime.replay(&target("w", "o"), from_manager(None)).await.unwrap().new;
     assert_eq!(slot_of(&outcome.execution_id), slot_of(&ExecutionId::trusted("o")));
 }
 
@@ -179,7 +179,7 @@ async fn replays_that_share_a_child_undo_it_once() {
         let id = format!("00000000-0000-7000-8000-00000000{number}123");
         let request = from_manager(Some(ExecutionId::trusted(id)));
         let runtime = world.runtime.clone();
-        async move { runtime.replay(&target("order", "o"), request).await.unwrap().status() }
+        async move { runtime.replay(&target("order", "o"), request).await.unwrap().new.status() }
     };
     let (first, second) = futures_util::future::join(replay(1), replay(2)).await;
     // nor does one that fails later

@@ -2214,8 +2214,8 @@ export interface components {
             /** @description Number of steps that are compensated. */
             completed: number;
             /**
-             * @description Number of steps whose compensation a person skipped. Among the steps, these have the status `skipped`,
-             *     and `resumedBy` says who it was, if that is known.
+             * @description Number of steps whose compensation a person skipped, in a reversal also a part of it. Among the steps, these
+             *     have the status `skipped`, and `resumedBy` says who it was, if that is known.
              */
             skipped: number;
             /** @description Number of steps that are neither. */
@@ -2335,8 +2335,8 @@ export interface components {
              */
             replayFrom: string[];
             /**
-             * @description Steps that were not compensated, because a person skipped it; the newest 50. A replay from one of them, or
-             *     from one before, repeats it.
+             * @description Steps that were not compensated, or not wholly by the reversal of their child, because a person skipped it; the
+             *     newest 50. A replay from one of them, or from one before, repeats it.
              */
             skippedCompensations?: components["schemas"]["SkippedCompensation"][];
         };
@@ -3870,8 +3870,8 @@ export interface components {
             attempt?: number;
             willRetry?: boolean;
             /**
-             * @description True for a compensation that a person skipped; `step-resumed` before it says who. Absent in records of
-             *     older versions.
+             * @description True for a compensation that a person skipped, where `step-resumed` before it says who, and for a reversal in
+             *     which one was skipped. Absent in records of older versions.
              */
             skipped?: boolean;
             reason?: string;

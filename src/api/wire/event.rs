@@ -50,8 +50,8 @@ pub struct EventFrame<'a> {
     error_status: Option<u16>,
     attempt: Option<u32>,
     will_retry: Option<bool>,
-    /// True for a compensation that a person skipped; `step-resumed` before it says who. Absent in records of
-    /// older versions.
+    /// True for a compensation that a person skipped, where `step-resumed` before it says who, and for a reversal in
+    /// which one was skipped. Absent in records of older versions.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     skipped: bool,

@@ -1,7 +1,8 @@
 //! Executions on the wire.
 
+use greenroom_actors::ports::store::ReplayedFrom;
 use greenroom_actors::requests::{
-    Cancelled, ExecutionOutcome, ExecutionState, Halted, Lineage, Principal, Suspended,
+    Cancelled, ExecutionOutcome, ExecutionState, Halted, Principal, Suspended,
 };
 use greenroom_actors::runtime::ReplayDefinition;
 use serde::{Deserialize, Serialize};
@@ -61,8 +62,8 @@ impl<'a> ExecutionView<'a> {
     }
 
     /// Shows the outcome of a replay.
-    pub fn of_replay(outcome: &'a ExecutionOutcome, from: Option<&'a Lineage>) -> Self {
-        Self { replayed_from: from.map(LineageView::of), ..Self::of(outcome) }
+    pub fn of_replay(outcome: &'a ExecutionOutcome, from: Option<&'a ReplayedFrom>) -> Self {
+        Self { replayed_from: from.map(LineageView::recorded), ..Self::of(outcome) }
     }
 
     /// Shows an execution as it is, also while it runs.
@@ -328,8 +329,7 @@ mod tests {
             "endAt": "2023-11-14T22:13:20.124Z", "status": "completed", "result": { "n": 3 }
         });
         assert_eq!(to_value(ExecutionView::of(&outcome)).unwrap(), expected);
-        let from =
-            Lineage { execution_id: ExecutionId::trusted("x0"), step_id: "b".into(), by: None };
+        let from = ReplayedFrom { execution: ExecutionId::trusted("x0"), step_id: "b".into() };
         let replay = to_value(ExecutionView::of_replay(&outcome, Some(&from))).unwrap();
         assert_eq!(replay["replayedFrom"], json!({ "executionId": "x0", "stepId": "b" }));
     }

@@ -2,7 +2,7 @@
 
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::model::Usage;
-use greenroom_actors::ports::store::{Cursor, Projection};
+use greenroom_actors::ports::store::{Cursor, Projection, ReplayedFrom};
 use greenroom_actors::requests::{CompensationState, ExecutionState, Lineage, StepState};
 use serde::Serialize;
 use serde_json::Value;
@@ -141,8 +141,8 @@ pub struct CompensationView<'a> {
     pub reason: &'a str,
     /// Number of steps that are compensated.
     pub completed: usize,
-    /// Number of steps whose compensation a person skipped. Among the steps, these have the status `skipped`,
-    /// and `resumedBy` says who it was, if that is known.
+    /// Number of steps whose compensation a person skipped, in a reversal also a part of it. Among the steps, these
+    /// have the status `skipped`, and `resumedBy` says who it was, if that is known.
     pub skipped: usize,
     /// Number of steps that are neither.
     pub remaining: usize,
@@ -169,6 +169,11 @@ impl<'a> LineageView<'a> {
     /// Shows the origin of a replay.
     pub fn of(lineage: &'a Lineage) -> Self {
         Self { execution_id: lineage.execution_id.as_str(), step_id: &lineage.step_id }
+    }
+
+    /// Shows the origin of a replay as its row has it.
+    pub fn recorded(from: &'a ReplayedFrom) -> Self {
+        Self { execution_id: from.execution.as_str(), step_id: &from.step_id }
     }
 }
 
@@ -304,10 +309,7 @@ impl<'a> ExecutionItemView<'a> {
             user_id: header.user_id.as_deref(),
             conversation_id: header.conversation_id.as_deref(),
             parent_execution_id: header.parent.as_ref().map(|parent| parent.execution.as_str()),
-            replayed_from: row.replayed_from.as_ref().map(|from| LineageView {
-                execution_id: from.execution.as_str(),
-                step_id: &from.step_id,
-            }),
+            replayed_from: row.replayed_from.as_ref().map(LineageView::recorded),
             via: header.trace.via.as_deref(),
             last_sequence: row.last_seq,
         }

@@ -187,7 +187,7 @@ impl Families {
             )?,
             steps: maker.histograms(
                 "greenroom_step_duration_seconds",
-                "Duration of attempts of steps",
+                "Duration of attempts of steps, without compensations that a person skipped",
                 &["workflow", "step", "status"],
                 buckets::STEP,
             )?,
@@ -241,7 +241,8 @@ impl WorkflowSeries {
     }
 
     fn count_step(&self, families: &Families, path: &str, fact: &Fact, at: Timestamp) {
-        let (end, since) = if let Fact::StepCompleted { since, .. } = fact {
+        // what a person skipped has not run
+        let (end, since) = if let Fact::StepCompleted { since, skipped: false, .. } = fact {
             (End::Completed, *since)
         } else if let Fact::StepFailed { since, .. } = fact {
             (End::Error, *since)

@@ -138,6 +138,19 @@ fn facts_are_counted_by_configured_names_and_others_under_other() {
     assert_eq!(lines(&metrics, "wait_duration_seconds_sum"), [wait]);
 }
 
+#[test]
+fn what_a_person_skipped_is_no_attempt() {
+    let metrics = Metrics::new(&registry(), 1_000).unwrap();
+    let mut facts = completed("one:compensate");
+    metrics.meter().recorded(&header("noop3"), &facts);
+    let Fact::StepCompleted { skipped, .. } = &mut facts[1].fact else { panic!("{facts:?}") };
+    *skipped = true;
+    metrics.meter().recorded(&header("noop3"), &facts);
+    let count = "greenroom_step_duration_seconds_count";
+    let labels = r#"{status="completed",step="one",workflow="noop3"}"#;
+    assert_eq!(lines(&metrics, count), [format!("{count}{labels} 1")]);
+}
+
 /// Measures the cost of counting (`--nocapture` prints it), with a bound that only a defect exceeds.
 #[test]
 fn counting_facts_is_cheap() {

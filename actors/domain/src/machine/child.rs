@@ -38,10 +38,12 @@ pub enum ChildStatus {
         payload: Option<Arc<Value>>,
         deadline: Option<Timestamp>,
     },
-    /// `compensable`: it has steps that can be compensated.
+    /// `compensable`: it has steps that can be compensated. `skipped`: it is a reversal, and a person
+    /// skipped some of its compensations.
     Completed {
         result: Arc<Value>,
         compensable: bool,
+        skipped: bool,
     },
     Failed {
         error: Arc<str>,
@@ -136,8 +138,9 @@ impl Machine {
                 let id = Some(id);
                 Fact::ChildSuspended { path, child_seq: seq, reason, payload, id, deadline }
             }
-            ChildStatus::Completed { result, compensable } => {
-                completed_by_child(self.completed_with(&site, result), compensable)
+            ChildStatus::Completed { result, compensable, skipped } => {
+                let skipped = skipped && step.work.is_reversal();
+                completed_by_child(self.completed_with(&site, result), compensable, skipped)
             }
             ChildStatus::Failed { error, class } => {
                 let failure = failure_of_child(&child, &error, class);
@@ -189,15 +192,13 @@ impl Machine {
     }
 }
 
-/// Returns the completion of an andWorkflow step, if it is one, with what the child said.
-fn completed_by_child(fact: Fact, is_compensable: bool) -> Fact {
-    match fact {
-        Fact::StepCompleted { path, attempt, since, output, usage, skipped, mcp, .. } => {
-            let compensable = is_compensable;
-            Fact::StepCompleted { path, attempt, since, output, usage, compensable, skipped, mcp }
-        }
-        other => other,
+/// Returns the completion of a step by its child, if it is one, with what the child said. A reversal
+/// that left something as it is counts as skipped.
+fn completed_by_child(mut fact: Fact, is_compensable: bool, is_skipped: bool) -> Fact {
+    if let Fact::StepCompleted { compensable, skipped, .. } = &mut fact {
+        (*compensable, *skipped) = (is_compensable, is_skipped);
     }
+    fact
 }
 
 /// Returns the failure of a child. The message names the execution that failed first; the

@@ -30,7 +30,7 @@ pub struct Ending {
 /// Maximum number of skipped compensations of an [`Ending`].
 pub const SKIPPED_MAX: usize = 50;
 
-/// A compensation that a person skipped.
+/// A compensation that a person skipped, or a reversal in which one was skipped.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SkippedCompensation {
     /// The step that was not compensated.
@@ -78,10 +78,17 @@ impl Machine {
 
     fn skipped_compensations(&self) -> Vec<SkippedCompensation> {
         let skipped = self.state.compensating.iter().flat_map(|it| it.skipped());
-        let skipped = skipped.map(|begun| SkippedCompensation {
-            path: Arc::from(compensated_path(&begun.path).unwrap_or(&begun.path)),
-            at: begun.node.resumed.as_ref().map(|resumed| resumed.at),
-            by: begun.node.resumed.as_ref().and_then(|resumed| resumed.by.clone()),
+        let skipped = skipped.map(|begun| {
+            let step = self.plan.step_at(&begun.path);
+            let is_reversal = step.is_some_and(|step| step.work.is_reversal());
+            // what was skipped inside of a reversal is answered there
+            let is_here = !is_reversal || begun.is_answered_with_skip();
+            let answered = begun.node.resumed.as_ref().filter(|_| is_here);
+            SkippedCompensation {
+                path: Arc::from(compensated_path(&begun.path).unwrap_or(&begun.path)),
+                at: answered.map(|resumed| resumed.at),
+                by: answered.and_then(|resumed| resumed.by.clone()),
+            }
         });
         skipped.collect()
     }

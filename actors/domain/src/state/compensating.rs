@@ -51,7 +51,8 @@ impl Compensating {
         self.begun.iter().rev().find(|begun| &*begun.path == path).map(|begun| &begun.node)
     }
 
-    /// Returns the compensations that a person skipped, in the order in which they began.
+    /// Returns the compensations that a person skipped, whole or in part, in the order in which they
+    /// began.
     pub fn skipped(&self) -> impl Iterator<Item = &BegunCompensation> {
         self.begun.iter().filter(|begun| begun.is_skipped())
     }
@@ -84,11 +85,16 @@ impl BegunCompensation {
         self.node.is_live() || self.has_failed()
     }
 
-    /// Returns true if a person skipped it. A completion without the mark is a skip if the answer
-    /// before it was.
+    /// Returns true if a person skipped it, or anything in the reversal that it is. A completion without
+    /// the mark is a skip if the answer before it was.
     pub fn is_skipped(&self) -> bool {
         let is_completed = matches!(self.node.phase, Phase::Completed { .. });
-        is_completed && (self.skipped || self.node.resume.as_deref().is_some_and(is_skip))
+        is_completed && (self.skipped || self.is_answered_with_skip())
+    }
+
+    /// Returns true if the newest answer to its own question is to skip it.
+    pub(crate) fn is_answered_with_skip(&self) -> bool {
+        self.node.resume.as_deref().is_some_and(is_skip)
     }
 
     /// Takes over what a new fact, which its node has applied, says about it.

@@ -21,7 +21,7 @@ fn asks(reason: &str) -> ChildStatus {
 }
 
 fn completed(result: Value) -> ChildStatus {
-    ChildStatus::Completed { result: Arc::new(result), compensable: false }
+    ChildStatus::Completed { result: Arc::new(result), compensable: false, skipped: false }
 }
 
 fn failed(error: &str) -> ChildStatus {
@@ -378,7 +378,11 @@ pub(crate) fn child_status(how: usize) -> ChildStatus {
             payload: Some(Arc::new(Value::Null)),
             deadline: Some(Timestamp(9)),
         },
-        3 => ChildStatus::Completed { result: Arc::new(json!("done")), compensable: false },
+        3 => ChildStatus::Completed {
+            result: Arc::new(json!("done")),
+            compensable: false,
+            skipped: false,
+        },
         4 => ChildStatus::Failed { error: Arc::from("boom"), class: None },
         _ => ChildStatus::Cancelled { reason: Arc::from("enough") },
     }

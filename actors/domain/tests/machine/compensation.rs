@@ -344,7 +344,7 @@ fn a_workflow_can_compensate() {
     world.report(
         "a:compensate",
         2,
-        ChildStatus::Completed { result: Arc::new(json!(0)), compensable: false },
+        ChildStatus::Completed { result: Arc::new(json!(0)), compensable: false, skipped: false },
     );
     assert_eq!(world.status(), Status::Error);
 }

@@ -85,7 +85,8 @@ fn values_from_outside_are_limited_too() {
 
     let mut world = started(vec![child("a")]);
     let result = Arc::new(nested(DEPTH_MAX + 1));
-    let lines = world.report("a", 3, ChildStatus::Completed { result, compensable: false });
+    let lines =
+        world.report("a", 3, ChildStatus::Completed { result, compensable: false, skipped: false });
     assert_eq!(lines[0], format!("a fails: the output is {PLACE}"));
 
     let mut world = started(vec![map("a", "resume").asks_until(500, "[data]")]);

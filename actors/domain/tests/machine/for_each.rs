@@ -244,6 +244,7 @@ fn every_kind_runs_inside() {
     let done = greenroom_domain::machine::ChildStatus::Completed {
         result: std::sync::Arc::new(json!("of the child")),
         compensable: false,
+        skipped: false,
     };
     world.report("each[0]/c", 5, done);
     assert_eq!(world.due("each[0]/s").last().unwrap(), "completed [\"of the child\"]");

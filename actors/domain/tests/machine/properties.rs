@@ -375,7 +375,11 @@ impl Drama {
                     &path,
                     &child,
                     seq + 1,
-                    ChildStatus::Completed { result, compensable: seq % 2 == 0 },
+                    ChildStatus::Completed {
+                        result,
+                        compensable: seq % 2 == 0,
+                        skipped: seq % 4 == 1,
+                    },
                 );
             }
             return true;

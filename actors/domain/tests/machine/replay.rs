@@ -65,7 +65,11 @@ fn skipped_and_ignored_steps_count_as_ended() {
     let mut first = World::of(steps);
     first.fail("t", "no matter");
     first.fail("i", "no matter either");
-    first.report("part", 2, ChildStatus::Completed { result: json!(7).into(), compensable: false });
+    first.report(
+        "part",
+        2,
+        ChildStatus::Completed { result: json!(7).into(), compensable: false, skipped: false },
+    );
     let second = first.replay("z", None).unwrap();
     assert_eq!(second.started(), ["start", "z starts #1"]);
     assert!(second.effects().iter().all(|effect| &*effect.path == "z"), "the child is not asked");

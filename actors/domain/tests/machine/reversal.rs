@@ -17,7 +17,7 @@ use crate::machine::world::{Setting, World};
 
 /// Returns the end of a child with steps that can be compensated.
 fn completed(result: Value) -> ChildStatus {
-    ChildStatus::Completed { result: result.into(), compensable: true }
+    ChildStatus::Completed { result: result.into(), compensable: true, skipped: false }
 }
 
 /// Returns the id of the child at a path.
@@ -65,7 +65,8 @@ fn a_completed_child_is_reversed_in_its_turn() {
     );
     world.crash();
     assert_eq!(reversed(&world, "part:compensate").unwrap().0, "c1", "after a restart");
-    let done = ChildStatus::Completed { result: Value::Null.into(), compensable: false };
+    let done =
+        ChildStatus::Completed { result: Value::Null.into(), compensable: false, skipped: false };
     assert_eq!(
         world.report("part:compensate", 5, done),
         ["part:compensate gives null", "a:compensate starts #1"]
@@ -83,7 +84,8 @@ fn reversed_of_running(world: &World) -> Option<(String, Value)> {
 #[test]
 fn a_child_without_anything_to_undo_is_not_reversed() {
     let mut world = World::of(vec![child("part"), run("b")]);
-    let done = ChildStatus::Completed { result: json!(1).into(), compensable: false };
+    let done =
+        ChildStatus::Completed { result: json!(1).into(), compensable: false, skipped: false };
     world.report("part", 9, done);
     assert_eq!(world.fail("b", "boom"), ["b fails: boom", "failed at b: boom"]);
 
@@ -241,7 +243,7 @@ fn a_child_whose_output_is_refused_is_told_to_undo_what_it_did() {
             let part = child("part").gives(json!({ "type": "string" })).tries(tries);
             let mut world = World::of(vec![part]);
             let result = json!(1).into();
-            let status = ChildStatus::Completed { result, compensable };
+            let status = ChildStatus::Completed { result, compensable, skipped: false };
             let lines = world.report("part", 9, status);
             assert!(lines[0].starts_with("part fails: output validation failed"), "{lines:?}");
             assert_eq!(world.abandoned, abandoned, "{compensable} {tries}");
@@ -374,7 +376,8 @@ fn a_replay_compensates_what_it_copied_after_its_own_steps() {
 #[test]
 fn facts_of_executions_without_a_reversal_are_as_before() {
     let mut world = World::of(vec![child("part"), run("b")]);
-    let done = ChildStatus::Completed { result: json!(1).into(), compensable: false };
+    let done =
+        ChildStatus::Completed { result: json!(1).into(), compensable: false, skipped: false };
     world.report("part", 9, done);
     let text = serde_json::to_string(&world.facts()).unwrap();
     assert!(!text.contains("compensable") && !text.contains("reversal"), "{text}");

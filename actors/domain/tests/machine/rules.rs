@@ -250,7 +250,11 @@ const RULES: &[Rule] = &[
             world.report(
                 path,
                 3,
-                ChildStatus::Completed { result: json!(9).into(), compensable: false },
+                ChildStatus::Completed {
+                    result: json!(9).into(),
+                    compensable: false,
+                    skipped: false,
+                },
             )
         },
         |place| place.completes(9),

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use greenroom_domain::definition::StepDefinition;
 use greenroom_domain::fact::Recorded;
-use greenroom_domain::machine::{ReplayFrom, ReplayRefusal, SKIPPED_MAX};
+use greenroom_domain::machine::{ChildStatus, ReplayFrom, ReplayRefusal, SKIPPED_MAX};
 use greenroom_domain::step_state::StepStatus;
 use serde_json::{Value, from_value, json, to_value};
 
-use crate::machine::build::{Adorned, compensation, for_each, run};
+use crate::machine::build::{Adorned, child, compensation, for_each, run};
 use crate::machine::world::World;
 
 fn undone_once(id: &str) -> StepDefinition {
@@ -73,6 +73,47 @@ fn a_skip_is_no_completion() {
         assert_eq!(statuses(&world), expected(), "after a snapshot of {batches} batches");
         assert_eq!(skipped(&world), ["b"], "after a snapshot of {batches} batches");
     }
+}
+
+#[test]
+fn a_reversal_in_which_something_was_skipped_is_no_completion() {
+    let completed = |compensable, skipped| {
+        let result = Arc::new(Value::Null);
+        ChildStatus::Completed { result, compensable, skipped }
+    };
+    for (is_asked, is_skipped) in [(false, false), (false, true), (true, false), (true, true)] {
+        let mut world = World::of(vec![child("part"), run("b")]);
+        world.report("part", 9, completed(true, false));
+        world.fail("b", "boom");
+        if is_asked {
+            let failed = ChildStatus::Failed { error: "stuck".into(), class: None };
+            for attempt in 1..=3 {
+                world.report("part:compensate", 5, failed.clone());
+                (attempt < 3).then(|| world.due("part:compensate"));
+            }
+            world.resume(json!({ "action": "retry" }));
+        }
+        world.report("part:compensate", 9, completed(false, is_skipped));
+        let status = if is_skipped { StepStatus::Skipped } else { StepStatus::Completed };
+        assert_eq!(statuses(&world), [("part:compensate".to_owned(), status)]);
+        let ending = world.machine.ending().expect("it has ended");
+        assert_eq!(ending.skipped.len(), usize::from(is_skipped));
+        assert!(ending.skipped.iter().all(|it| &*it.path == "part" && it.at.is_none()));
+        let default = world.machine.replayed_from(ReplayFrom::default());
+        assert_eq!(default.is_err(), is_skipped, "the step has to be named");
+    }
+}
+
+#[test]
+fn only_reversals_count_what_their_child_skipped() {
+    let mut world = World::of(vec![child("part"), run("b")]);
+    let result = Arc::new(json!(1));
+    let lines = world.report(
+        "part",
+        9,
+        ChildStatus::Completed { result, compensable: true, skipped: true },
+    );
+    assert_eq!(lines[0], "part gives 1, and can be reversed");
 }
 
 #[test]

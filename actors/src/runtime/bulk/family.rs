@@ -1,6 +1,7 @@
 //! Children and replays of the executions that an operation selects.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::iter;
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
@@ -21,7 +22,8 @@ const PAGE: usize = 500;
 #[derive(Debug, Default)]
 pub(super) struct Family {
     selected: HashSet<ExecutionId>,
-    children: HashSet<ExecutionId>,
+    /// Each with the execution that started it.
+    children: HashMap<ExecutionId, ExecutionId>,
     /// True if there are more than were read.
     pub(super) is_cut: bool,
 }
@@ -39,16 +41,33 @@ pub(super) struct Sorted {
 impl Family {
     /// Returns the number of those that are not selected themselves.
     pub(super) fn count(&self) -> u64 {
-        self.children.difference(&self.selected).count() as u64
+        self.unselected().count() as u64
+    }
+
+    /// Returns the number of those that are not selected themselves, and that these selected ones have
+    /// started.
+    pub(super) fn count_of(&self, some: &HashSet<ExecutionId>) -> u64 {
+        let is_of_these = |child: &&ExecutionId| {
+            let mut above = iter::successors(self.children.get(child), |it| self.children.get(it));
+            above.any(|it| some.contains(it))
+        };
+        self.unselected().filter(is_of_these).count() as u64
+    }
+
+    fn unselected(&self) -> impl Iterator<Item = &ExecutionId> {
+        self.children.keys().filter(|child| !self.selected.contains(child))
     }
 
     /// Adds a child; returns false if it is known.
-    fn add(&mut self, child: &ExecutionId) -> bool {
-        if self.children.contains(child) {
+    fn add(&mut self, child: &ExecutionId, parent: &ExecutionId) -> bool {
+        if self.children.contains_key(child) {
             return false;
         }
         self.is_cut |= self.children.len() >= BULK_PREVIEW_MAX;
-        !self.is_cut && self.children.insert(child.clone())
+        if !self.is_cut {
+            self.children.insert(child.clone(), parent.clone());
+        }
+        !self.is_cut
     }
 }
 
@@ -63,12 +82,14 @@ impl Runtime {
         let mut parents: Vec<_> = ids.collect();
         family.selected.extend(parents.iter().cloned());
         while !parents.is_empty() && !family.is_cut {
-            let of_one =
-                |parent: ExecutionId| async move { self.unfinished_children(parent).await };
+            let of_one = |parent: ExecutionId| async move {
+                let (children, is_cut) = self.unfinished_children(&parent).await?;
+                Ok::<_, Unavailable>((parent, children, is_cut))
+            };
             let mut read = stream::iter(std::mem::take(&mut parents)).map(of_one).buffered(AT_ONCE);
-            while let Some((children, is_cut)) = read.try_next().await? {
+            while let Some((parent, children, is_cut)) = read.try_next().await? {
                 family.is_cut |= is_cut;
-                parents.extend(children.into_iter().filter(|child| family.add(child)));
+                parents.extend(children.into_iter().filter(|child| family.add(child, &parent)));
             }
         }
         Ok(())
@@ -77,7 +98,7 @@ impl Runtime {
     /// Reads the unfinished executions that one has started; true if there are more.
     async fn unfinished_children(
         &self,
-        parent: ExecutionId,
+        parent: &ExecutionId,
     ) -> Result<(Vec<ExecutionId>, bool), Unavailable> {
         let mut children = Vec::new();
         for status in [Status::Running, Status::Suspended] {
@@ -123,35 +144,70 @@ impl Runtime {
         })
     }
 
-    /// Leaves out executions that would refuse the command, by the rules of the command itself.
+    /// Leaves out executions that would refuse the command, by the rules of the command itself. At
+    /// most `looks` more are read for that; the others are kept.
     pub(super) async fn without_refusing(
         &self,
         operation: &BulkOperation,
         Sorted { fitting, skipped, replayed }: Sorted,
+        looks: &mut usize,
     ) -> Sorted {
         let count = fitting.len();
-        let look = |execution: Projection| async move {
-            self.may_accept(operation, &execution).await.then_some(execution)
+        let mut known = Vec::with_capacity(count);
+        for execution in fitting {
+            let mut accepts = self.accepts_by_row(operation, &execution).await;
+            if accepts.is_none() {
+                match looks.checked_sub(1) {
+                    Some(left) => *looks = left,
+                    None => accepts = Some(true),
+                }
+            }
+            known.push((execution, accepts));
+        }
+        let look = |(execution, known): (Projection, Option<bool>)| async move {
+            let accepts = match known {
+                Some(accepts) => accepts,
+                None => self.may_accept(operation, &execution).await,
+            };
+            accepts.then_some(execution)
         };
-        let looked = stream::iter(fitting).map(look).buffered(AT_ONCE);
+        let looked = stream::iter(known).map(look).buffered(AT_ONCE);
         let fitting: Vec<_> = looked.filter_map(std::future::ready).collect().await;
         Sorted { skipped: skipped + (count - fitting.len()) as u64, fitting, replayed }
     }
 
-    /// Returns false if the execution refuses the command as it is. True if that cannot be read now.
+    /// Returns whether the execution accepts the command as it is, if its row and its definition say
+    /// that.
+    async fn accepts_by_row(
+        &self,
+        operation: &BulkOperation,
+        execution: &Projection,
+    ) -> Option<bool> {
+        match (operation.action, &execution.suspension) {
+            (BulkAction::Suspend | BulkAction::Resume, _) => Some(true),
+            (BulkAction::Replay, _) => None,
+            // its steps have ended when it compensates
+            (BulkAction::Cancel, Some(waits)) if !waits.is_pause() => {
+                Some(compensated_path(&waits.path).is_none())
+            }
+            (BulkAction::Cancel, _) => {
+                let plan = self.shared.plan(&execution.header.definition_hash).await.ok()?;
+                (!plan.compensates).then_some(true)
+            }
+        }
+    }
+
+    /// Returns false if the execution, which is read whole, refuses the command. True if that cannot
+    /// be read now.
     async fn may_accept(&self, operation: &BulkOperation, execution: &Projection) -> bool {
         let target = operation.target_of(execution);
         match operation.action {
             BulkAction::Suspend | BulkAction::Resume => true,
             BulkAction::Replay => self.may_replay(&target, operation.definition()).await,
-            BulkAction::Cancel => match &execution.suspension {
-                // its steps have ended when it compensates
-                Some(waits) if !waits.is_pause() => compensated_path(&waits.path).is_none(),
-                Some(_) | None => {
-                    let described = self.describe(&target).await;
-                    described.map_or(true, |state| state.compensation.is_none())
-                }
-            },
+            BulkAction::Cancel => {
+                let described = self.describe(&target).await;
+                described.map_or(true, |state| state.compensation.is_none())
+            }
         }
     }
 

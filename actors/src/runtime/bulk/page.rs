@@ -1,5 +1,6 @@
 //! One page of a bulk operation.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,8 @@ use crate::domain::time::Timestamp;
 use crate::ports::store::{Cursor, ExecutionFilter, Projection};
 use crate::replay::ReplayError;
 use crate::requests::{
-    ControlError, IdempotencyKey, ResumeError, StartError, Target, TraceOrigin, Unavailable,
+    Cancelled, ControlError, IdempotencyKey, ResumeError, StartError, Target, TraceOrigin,
+    Unavailable,
 };
 use crate::runtime::Runtime;
 use crate::runtime::replay::{ReplayDefinition, ReplayExecution};
@@ -109,8 +111,10 @@ impl Progress {
 /// Result of a command.
 enum Acted {
     Done,
-    /// It is cancelled, and compensates before it ends.
-    Compensates,
+    /// It may compensate before it ends.
+    Cancelled {
+        compensates: bool,
+    },
     /// With the id of the replay.
     Replayed(ExecutionId),
     /// The execution has changed, so that the command no longer fits.
@@ -225,10 +229,10 @@ impl Runtime {
         progress.changed.clear();
         let Sorted { fitting, skipped, .. } = self.sort(operation, page).await?;
         progress.skipped += skipped;
+        let (mut family, mut cancelled) = (Family::default(), HashSet::new());
         if operation.action == BulkAction::Cancel {
-            let mut family = Family::default();
+            // read before they are cancelled as well
             self.add_children(&fitting, &mut family).await?;
-            progress.children += family.count();
         }
         let commands = fitting.into_iter().map(|execution| async move {
             let acted = self.act_when_possible(operation, id, &execution).await;
@@ -238,8 +242,9 @@ impl Runtime {
         while let Some((execution_id, acted)) = acted.next().await {
             match acted {
                 Acted::Done => progress.change(execution_id, None),
-                Acted::Compensates => {
-                    progress.compensating += 1;
+                Acted::Cancelled { compensates } => {
+                    progress.compensating += u64::from(compensates);
+                    cancelled.insert(execution_id.clone());
                     progress.change(execution_id, None);
                 }
                 Acted::Replayed(replay_id) => progress.change(execution_id, Some(replay_id)),
@@ -247,6 +252,7 @@ impl Runtime {
                 Acted::Failed(message) => progress.fail(execution_id, message),
             }
         }
+        progress.children += family.count_of(&cancelled);
         Ok(progress)
     }
 
@@ -289,10 +295,8 @@ impl Runtime {
             }
             BulkAction::Cancel => {
                 let cancelled = self.cancel(&target, Some(reason()), by).await;
-                controlled(cancelled.map(|cancelled| match cancelled.compensates {
-                    true => Acted::Compensates,
-                    false => Acted::Done,
-                }))
+                let acted = |it: Cancelled| Acted::Cancelled { compensates: it.compensates };
+                controlled(cancelled.map(acted))
             }
             BulkAction::Resume => {
                 let suspension = execution.suspension.as_ref().and_then(|it| it.id.clone());
@@ -333,7 +337,7 @@ impl Runtime {
                     trace: TraceOrigin::New,
                 };
                 match self.begin_replay(&target, request).await {
-                    Ok(replay) => Ok(Acted::Replayed(replay)),
+                    Ok(replay) => Ok(Acted::Replayed(replay.new)),
                     Err(ReplayError::Start(StartError::Unavailable(why))) => Err(why),
                     Err(ReplayError::NotFound) => Ok(Acted::Skipped),
                     Err(error) => Ok(Acted::Failed(error.to_string())),

@@ -34,8 +34,8 @@ pub struct EndView<'a> {
     /// Values of `stepId` for a replay. After a failure of a step the last one is the default: the
     /// failed step or what contains it, or the first step that was compensated.
     pub replay_from: Vec<&'a str>,
-    /// Steps that were not compensated, because a person skipped it; the newest 50. A replay from one of them, or
-    /// from one before, repeats it.
+    /// Steps that were not compensated, or not wholly by the reversal of their child, because a person skipped it; the
+    /// newest 50. A replay from one of them, or from one before, repeats it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub skipped_compensations: Vec<SkippedView<'a>>,

@@ -176,8 +176,8 @@ async fn conclude(session: &Session, at: &Located, is_watched: bool) -> Result<E
     if count("done") == 0 && count("failed") == 0 && exit == Exit::Ok {
         let why = format!("none of the {} executions changed", count("matched"));
         return Err(Failure::new(Exit::Failed, why).advise(
-            "all were skipped: they are in another state, compensate already, or wait for data, which \
-             `inbox answer` gives",
+            "all were skipped: they are in another state, compensate already (`inbox list --kind \
+             compensation` shows what failed there), or wait for data, which `inbox answer` gives",
         ));
     }
     if count("compensating") > 0 {
@@ -201,7 +201,7 @@ async fn conclude(session: &Session, at: &Located, is_watched: bool) -> Result<E
 fn cancelled(done: u64, compensating: u64) -> String {
     format!(
         "{done} cancelled, of these {compensating} compensate first; those whose compensation fails \
-         wait for a person: greenroom inbox list"
+         wait for a person: greenroom inbox list --kind compensation"
     )
 }
 
@@ -268,5 +268,12 @@ mod tests {
             "  a w",
         ];
         assert_eq!(preview_of(Command::Cancel, &preview), expected);
+    }
+
+    #[test]
+    fn what_compensates_may_wait_for_a_person() {
+        let advice = "3 cancelled, of these 2 compensate first; those whose compensation fails wait for a \
+                      person: greenroom inbox list --kind compensation";
+        assert_eq!(cancelled(3, 2), advice);
     }
 }
