@@ -228,10 +228,13 @@ impl ExecutionActor {
     /// Applies the timeout of a child; it starts again whenever the child continues.
     fn limit_child(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
-        let runs = life.machine.node(path).is_some_and(|(_, node)| node.phase == Phase::Running);
-        let timeout = life.machine.child_call(path).and_then(|call| call.timeout_ms);
+        let Some((step, node)) = life.machine.node(path) else { return };
+        // most have none, and this is looked at for every child whenever one of them reports
+        let Some(ms) = step.timeout_ms.filter(|_| node.phase == Phase::Running) else { return };
         let Some(child) = life.children.get_mut(&(Arc::clone(path), attempt)) else { return };
-        let Some(ms) = timeout.filter(|_| runs && child.limit.is_none()) else { return };
+        if child.limit.is_some() {
+            return;
+        }
         let path = Arc::clone(path);
         child.limit = Some(ctx.run_later(Duration::from_millis(ms), move |actor, ctx| {
             actor.fail_attempt(&path, attempt, timed_out(ms), ctx);

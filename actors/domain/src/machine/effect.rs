@@ -74,11 +74,12 @@ impl Machine {
 
     /// Returns true if running work prevents unloading. A suspended child does not.
     pub fn has_work(&self) -> bool {
-        self.has_more
-            || self.effects(u64::MAX).iter().any(|effect| {
-                effect.kind != EffectKind::Child
-                    || self.node(&effect.path).is_some_and(|(_, node)| node.phase == Phase::Running)
-            })
+        let works = |step: &Step, node: &Node| match self.effect_of(step, node, u64::MAX) {
+            Some(EffectKind::Child) => node.phase == Phase::Running,
+            Some(EffectKind::Call | EffectKind::Agent) => true,
+            None => false,
+        };
+        self.has_more || self.state.end.is_none() && self.state.has_live_node(&self.plan, &works)
     }
 
     fn effect_of(&self, step: &Step, node: &Node, durable_seq: u64) -> Option<EffectKind> {

@@ -9,7 +9,7 @@ use crate::hash::short_hash;
 use crate::ids::{ExecutionId, PathHead, compensated_path, step_generation_id};
 use crate::plan::{Plan, Step};
 use crate::state::node::{Node, Phase, Resumed};
-use crate::state::{BegunCompensation, Hold, State};
+use crate::state::{BegunCompensation, Hold, Sequence, State};
 use crate::step_state::{StepResume, StepState, StepStatus};
 
 /// Returns the id of the n-th suspension of a node, or of the n-th pause, whose path is empty.
@@ -111,6 +111,19 @@ impl State {
         }
     }
 
+    /// Returns true if there is such a live node. No paths are made, and the first one ends the search.
+    pub fn has_live_node(&self, plan: &Plan, is_such: &impl Fn(&Step, &Node) -> bool) -> bool {
+        let last = plan.steps.iter().zip(&self.root.nodes).next_back();
+        if last.is_some_and(|(step, node)| has_live(step, node, is_such)) {
+            return true;
+        }
+        let compensation = self.compensating.as_ref().and_then(|it| it.current());
+        compensation.is_some_and(|current| {
+            let step = plan.step_at(&current.path);
+            step.is_some_and(|step| has_live(step, &current.node, is_such))
+        })
+    }
+
     /// Visits every live node, in the same way.
     pub fn each_live_node<'a>(&'a self, plan: &'a Plan, visit: &mut Visit<'_, 'a>) {
         let last = self.root.nodes.len().checked_sub(1);
@@ -207,6 +220,15 @@ fn visit_live<'a>(
             visit_live(index, &inner_path, inner_step, inner_node, visit);
         }
     }
+}
+
+fn has_live(step: &Step, node: &Node, is_such: &impl Fn(&Step, &Node) -> bool) -> bool {
+    let has_inside = |(lane, sequence): (usize, &Sequence)| {
+        let branch = step.work.branch_of(lane);
+        let last = branch.and_then(|it| it.steps.iter().zip(&sequence.nodes).next_back());
+        last.is_some_and(|(step, node)| has_live(step, node, is_such))
+    };
+    node.is_live() && (is_such(step, node) || node.live_lanes().any(has_inside))
 }
 
 fn status_of(node: &Node) -> StepStatus {
