@@ -18,6 +18,8 @@ pub enum ReplayError {
     NotReplayable { step: String, from: Vec<Arc<str>> },
     #[error("no step failed{}", possible_steps(.from))]
     NoStepFailed { from: Vec<Arc<str>> },
+    #[error("the execution compensates, so a step has to be named")]
+    Compensating,
     #[error("the record does not match the current definition: {0}")]
     DefinitionDiffers(String),
     #[error("step {0} does not suspend")]
@@ -43,6 +45,7 @@ impl From<ReplayRefusal> for ReplayError {
             ReplayRefusal::UnknownStep(step) => Self::UnknownStep(step),
             ReplayRefusal::NotReplayable { step, from } => Self::NotReplayable { step, from },
             ReplayRefusal::NoStepFailed { from } => Self::NoStepFailed { from },
+            ReplayRefusal::Compensating => Self::Compensating,
             ReplayRefusal::DefinitionDiffers(detail) => Self::DefinitionDiffers(detail),
             ReplayRefusal::DoesNotSuspend(step) => Self::DoesNotSuspend(step),
         }

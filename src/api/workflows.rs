@@ -152,7 +152,7 @@ impl StartBody {
             Self::Request => (json::parse_closed(bytes)?, "execute"),
             Self::Input => {
                 let input = json::parse_value(bytes)?;
-                if !input.is_object() && !admits_other_types(definition) {
+                if !definition.admits_input(&input) {
                     return Err(ApiError::InvalidBody("must be an object".to_owned()));
                 }
                 (ExecuteBody { input: Some(input), options: None }, "input")
@@ -184,7 +184,7 @@ fn start_of(
     caller: &Caller,
 ) -> Result<StartExecution, ApiError> {
     let input = body.input.ok_or_else(|| ApiError::body("input", "missing"))?;
-    if !input.is_object() && !admits_other_types(definition) {
+    if !definition.admits_input(&input) {
         return Err(ApiError::body("input", "must be an object"));
     }
     let Object(options) = body.options.unwrap_or_default();
@@ -256,19 +256,6 @@ fn resume_schema_of(steps: &[StepDefinition]) -> Option<&Value> {
 /// Returns an example of the input of a workflow.
 pub fn sample_input(schema: Option<&Value>) -> Value {
     schema.map_or_else(|| Value::Object(Map::new()), example_of)
-}
-
-/// Returns true if the input schema alone decides about inputs that are no objects: unless it names
-/// `object` as the only type, or names no type and is about members of objects. Without a schema the
-/// specification requires an object.
-pub fn admits_other_types(definition: &WorkflowDefinition) -> bool {
-    let Some(schema) = &definition.input_schema else { return false };
-    match schema.get("type") {
-        Some(Value::String(name)) => name != "object",
-        Some(Value::Array(names)) => names.iter().any(|name| name != "object"),
-        Some(_) => true,
-        None => ["properties", "required"].iter().all(|it| schema.get(it).is_none()),
-    }
 }
 
 #[cfg(test)]

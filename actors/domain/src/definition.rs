@@ -54,6 +54,23 @@ impl WorkflowDefinition {
         }
     }
 
+    /// Returns false for an input that is not an object, unless the input schema alone decides: it
+    /// names another type than `object`, or no type and nothing about members of objects. Without a
+    /// schema the specification requires an object.
+    pub fn admits_input(&self, input: &Value) -> bool {
+        input.is_object() || self.admits_other_inputs()
+    }
+
+    fn admits_other_inputs(&self) -> bool {
+        let Some(schema) = &self.input_schema else { return false };
+        match schema.get("type") {
+            Some(Value::String(name)) => name != "object",
+            Some(Value::Array(names)) => names.iter().any(|name| name != "object"),
+            Some(_) => true,
+            None => ["properties", "required"].iter().all(|it| schema.get(it).is_none()),
+        }
+    }
+
     /// Returns all steps, each before those inside it.
     pub fn each_step(&self) -> Vec<&StepDefinition> {
         fn collect<'d>(steps: &'d [StepDefinition], found: &mut Vec<&'d StepDefinition>) {

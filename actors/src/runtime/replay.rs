@@ -158,6 +158,9 @@ impl Runtime {
             let checking = async move |runtime: Self| runtime.shared.check_answer(given).await;
             self.to_the_end(id.as_str(), checking).await??;
         }
+        if request.input.as_ref().is_some_and(|input| !plan.definition.admits_input(input)) {
+            return Err(StartError::InvalidInput("must be an object".to_owned()).into());
+        }
         let mut request = as_start(&plan, *start, request);
         check_input(shared, &plan, &mut request).await?;
         if shared.is_draining() {

@@ -152,6 +152,13 @@ fn refusals_of_replays_name_the_problem() {
             409,
             "Execution w already exists",
         ),
+        (
+            "pair",
+            "p",
+            json!({ "stepId": "both", "input": [1] }),
+            400,
+            "Input validation failed: must be an object",
+        ),
         ("add", "none", json!({}), 404, "Execution none not found"),
         ("approval", "a", json!({ "stepId": "ask" }), 404, "Execution a not found"),
     ];

@@ -43,6 +43,8 @@ pub enum ReplayRefusal {
     NoStepFailed {
         from: Vec<Arc<str>>,
     },
+    /// No step is given, and the execution compensates: what will have been undone is open.
+    Compensating,
     /// Resume data is given for a step that does not suspend.
     DoesNotSuspend(String),
     /// The record does not match the definition to use.
@@ -55,8 +57,10 @@ impl Machine {
     pub fn replayed_from(&self, wanted: ReplayFrom) -> Result<Replayed, ReplayRefusal> {
         let ReplayFrom { step_id, answer, plan, by, roles } = wanted;
         let plan = plan.as_deref().unwrap_or(&self.plan);
+        let is_compensating = self.state.end.is_none() && self.state.compensating.is_some();
         let step_id = match step_id {
             Some(step_id) => step_id,
+            None if is_compensating => return Err(ReplayRefusal::Compensating),
             None => self
                 .default_step()
                 .ok_or_else(|| ReplayRefusal::NoStepFailed { from: self.replayable_steps(plan) })?,
@@ -92,11 +96,13 @@ impl Machine {
         })
     }
 
-    /// Returns the number of top-level steps before the first one whose effects were undone.
+    /// Returns the number of top-level steps before the first one whose effects were undone, or will
+    /// be.
     fn kept_steps(&self, plan: &Plan) -> usize {
         let Some(compensating) = &self.state.compensating else { return plan.steps.len() };
-        let begun = compensating.begun.iter().filter_map(|begun| PathHead::of(&begun.path));
-        let undone: Vec<_> = begun.map(|head| step_id_of(head.step_id)).collect();
+        let begun = compensating.begun.iter().map(|begun| &begun.path);
+        let heads = begun.chain(&compensating.due).filter_map(|path| PathHead::of(path));
+        let undone: Vec<_> = heads.map(|head| step_id_of(head.step_id)).collect();
         let is_undone = |step: &Step| undone.contains(&&*step.id);
         plan.steps.iter().position(is_undone).unwrap_or(plan.steps.len())
     }

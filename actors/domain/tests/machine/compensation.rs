@@ -5,7 +5,7 @@ use std::sync::Arc;
 use greenroom_domain::definition::{
     Body, Compensation, HttpBody, Projection, StepDefinition, StepKind, WorkflowDefinition,
 };
-use greenroom_domain::machine::{Callee, ChildStatus, Command, Refusal};
+use greenroom_domain::machine::{Callee, ChildStatus, Command, Refusal, ReplayFrom, ReplayRefusal};
 use greenroom_domain::principal::Principal;
 use greenroom_domain::status::Status;
 use serde_json::{Value, json};
@@ -370,6 +370,23 @@ fn a_replay_does_not_reuse_what_was_undone() {
     assert_eq!(world.machine.ending().unwrap().replayable, ["a", "b"].map(Arc::from));
     assert!(world.replay("c", None).is_err());
     assert!(world.replay("b", None).is_ok());
+}
+
+#[test]
+fn a_replay_does_not_reuse_what_is_to_be_undone() {
+    let mut world = World::of(vec![run("a").undone(), run("b").undone(), run("c")]);
+    world.finish("a", 1);
+    world.finish("b", 2);
+    world.fail("c", "boom");
+    world.fail("b:compensate", "no");
+    let replayed = |step_id: Option<&str>| {
+        let wanted = ReplayFrom { step_id: step_id.map(str::to_owned), ..ReplayFrom::default() };
+        world.machine.replayed_from(wanted).map(|replayed| replayed.step_id.to_string())
+    };
+    assert_eq!(replayed(None), Err(ReplayRefusal::Compensating));
+    let refusal = ReplayRefusal::NotReplayable { step: "b".to_owned(), from: vec!["a".into()] };
+    assert_eq!(replayed(Some("b")), Err(refusal));
+    assert_eq!(replayed(Some("a")).as_deref(), Ok("a"));
 }
 
 #[test]

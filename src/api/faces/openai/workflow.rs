@@ -17,7 +17,7 @@ use crate::api::caller::Caller;
 use crate::api::error::ApiError;
 use crate::api::ids::check_id;
 use crate::api::wire::openai::{CompletionBody, messages_of};
-use crate::api::workflows::{admits_other_types, idempotency, succeeded};
+use crate::api::workflows::{idempotency, succeeded};
 
 /// Reads the start of an execution. `key` is the `Idempotency-Key`, which is bound to `bytes`, the
 /// body.
@@ -68,7 +68,7 @@ fn input_of(messages: &[Message], definition: &WorkflowDefinition) -> Result<Val
     let last = messages.iter().rev().find(|message| message.role == Role::User);
     let last = last.ok_or_else(|| ApiError::body("messages", "need one of the user"))?;
     let text = last.plain_text();
-    let takes = |input: &Value| input.is_object() || admits_other_types(definition);
+    let takes = |input: &Value| definition.admits_input(input);
     let written = foreign::from_str(&text).ok().filter(takes);
     Ok(written.unwrap_or_else(|| json!({ "text": text })))
 }
