@@ -48,7 +48,7 @@ impl Arbiters {
     }
 
     /// Stops the threads, and returns when they have ended. Those that a function of the program
-    /// blocks are left behind: the end of the process does not wait for them.
+    /// blocks, or that have much to do, are left behind: the end of the process does not wait for them.
     pub(crate) fn end(&self) {
         let (ended, ends) = mpsc::channel();
         let mut joining = 0;
@@ -67,7 +67,8 @@ impl Arbiters {
                 Ok(Err(_)) => log::error!("a thread of executions panicked"),
                 Err(_) => {
                     log::warn!(
-                        "{left} threads of executions are left behind: a function blocks them"
+                        "threads of executions did not end in time, and are left behind: {left}. A \
+                         function of the program blocks them, or they have much to do"
                     );
                     return;
                 }
