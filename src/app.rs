@@ -9,6 +9,8 @@ mod cluster;
 #[cfg(feature = "cli")]
 mod document;
 mod exporting;
+#[cfg(feature = "cli")]
+pub(crate) mod finding;
 mod front_end;
 mod maintenance;
 mod mcp;
@@ -54,10 +56,10 @@ use self::signals::{outlive_early_hangups, outlive_file_size_limit};
 use self::store::Opened;
 #[cfg(all(feature = "cli", feature = "postgres"))]
 pub(crate) use self::store::open_nodes;
-#[cfg(feature = "cli")]
-pub(crate) use self::store::outline as outline_of_store;
 #[cfg(all(feature = "cli", feature = "sqlite"))]
 pub(crate) use self::store::{back_up, copy_store, restore};
+#[cfg(feature = "cli")]
+pub(crate) use self::store::{look as look_at_store, outline as outline_of_store};
 pub(crate) use self::threads::{block_on, runs_in_system};
 pub(crate) use self::tools::Outward;
 #[cfg(feature = "testing")]

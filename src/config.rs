@@ -103,8 +103,6 @@ pub(crate) use self::programs::programs;
 pub use self::routes::{AgentAnswer, RouteConfig, RouteTarget, WorkflowAnswer, WorkflowBody};
 pub use self::server::ServerConfig;
 pub(crate) use self::store::NO_REPLICAS;
-#[cfg(not(feature = "sqlite"))]
-pub(crate) use self::store::NO_SQLITE;
 pub use self::store::{Durability, PasswordSource, StoreConfig, StoreUrl, StoreUrlError};
 pub use self::system::SystemConfig;
 pub use self::telemetry::{ConfiguredHeader, Exports, TelemetryConfig};

@@ -1,9 +1,10 @@
-//! The configured store: opened, and its figures read.
+//! The configured store: what a kind of store does, and where one is chosen.
 
 #[cfg(all(feature = "cli", feature = "sqlite"))]
 mod copying;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod durable;
+mod memory;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "sqlite")]
@@ -16,14 +17,17 @@ use futures_util::future::BoxFuture;
 use greenroom_actors::ports::crash_marks::{CrashMarks, NoCrashMarks};
 use greenroom_actors::ports::links::Links;
 use greenroom_actors::ports::members::Members;
-use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::store::Store;
 #[cfg(all(feature = "cli", feature = "postgres"))]
 use greenroom_store_postgres::NodeReader;
 
 #[cfg(all(feature = "cli", feature = "sqlite"))]
+use self::copying::Copies;
+#[cfg(all(feature = "cli", feature = "sqlite"))]
 pub(crate) use self::copying::{back_up, copy as copy_store, restore};
 use super::Parts;
+#[cfg(feature = "cli")]
+use super::finding::{Finding, STORE, State};
 #[cfg(feature = "cli")]
 use crate::config::StoreConfig;
 use crate::config::{Config, NO_REPLICAS, StoreUrl};
@@ -54,25 +58,75 @@ impl Opened {
     }
 }
 
+/// A store that `store.url` can name.
+trait ConfiguredStore {
+    /// Opens the store, which is made if it is missing. Its writes are measured if there are metrics.
+    fn open(&self, config: &Config, metrics: Option<&Metrics>) -> io::Result<Opened>;
+
+    /// Describes the store for the log, if its address does not.
+    fn described(&self) -> Option<String> {
+        None
+    }
+
+    /// Returns what `greenroom check` says of a store that it does not connect to.
+    #[cfg(feature = "cli")]
+    fn outline(&self, _config: &StoreConfig) -> Option<String> {
+        None
+    }
+
+    /// Returns what `greenroom doctor` finds.
+    #[cfg(feature = "cli")]
+    fn look(&self, config: &Config) -> Vec<Finding>;
+
+    /// Returns backups and copies of the store, or their refusals.
+    #[cfg(all(feature = "cli", feature = "sqlite"))]
+    fn copies(&self) -> &dyn Copies;
+}
+
+/// Refusal of a file, which is also the default.
+#[cfg(not(feature = "sqlite"))]
+const NO_SQLITE: &str = "store.url: this program was built without the feature `sqlite`: it cannot \
+                         open a file; set store.url to \"memory:\" or a database of PostgreSQL (with \
+                         the feature `postgres`), or register a store in Rust with `store`";
+
+/// Returns the store at an address, or why this build has none.
+fn chosen(url: &StoreUrl) -> Result<Box<dyn ConfiguredStore + '_>, &'static str> {
+    Ok(match url {
+        #[cfg(feature = "sqlite")]
+        StoreUrl::Sqlite(path) => Box::new(sqlite::File(path)),
+        #[cfg(not(feature = "sqlite"))]
+        StoreUrl::Sqlite(_) => return Err(NO_SQLITE),
+        #[cfg(feature = "postgres")]
+        StoreUrl::Postgres(address) => Box::new(postgres::Database(address)),
+        StoreUrl::Memory => Box::new(memory::Memory),
+    })
+}
+
 /// Returns what a start would do with a store in another server's database.
 #[cfg(feature = "cli")]
 pub(crate) fn outline(config: &StoreConfig) -> Option<String> {
-    match &config.url {
-        #[cfg(feature = "postgres")]
-        StoreUrl::Postgres(address) => Some(postgres::outline(address, config)),
-        StoreUrl::Sqlite(_) | StoreUrl::Memory => None,
+    chosen(&config.url).ok()?.outline(config)
+}
+
+/// Looks at the configured store, and at the disk that it is on.
+#[cfg(feature = "cli")]
+pub(crate) fn look(config: &Config) -> Vec<Finding> {
+    match chosen(&config.store.url) {
+        Ok(store) => store.look(config),
+        Err(why) => vec![Finding::new(State::Failed, STORE, why)],
     }
 }
 
 /// Opens the configured database to look at its servers.
 #[cfg(all(feature = "cli", feature = "postgres"))]
 pub(crate) fn open_nodes(config: &Config) -> Result<NodeReader, String> {
-    match &config.store.url {
-        StoreUrl::Postgres(address) => postgres::nodes(address, config),
-        url @ (StoreUrl::Sqlite(_) | StoreUrl::Memory) => Err(format!(
+    let url = &config.store.url;
+    let StoreUrl::Postgres(address) = url else {
+        return Err(format!(
             "the configured store ({url}) is not in PostgreSQL: one server has it for itself"
-        )),
-    }
+        ));
+    };
+    postgres::nodes(address, config)
 }
 
 /// Opens the store, unless the program brings one. Writes of a configured one are measured if there
@@ -95,33 +149,13 @@ pub(super) fn open(
     Ok(opened)
 }
 
-#[cfg_attr(
-    not(any(feature = "postgres", feature = "sqlite")),
-    expect(unused_variables, reason = "memory has no commits")
-)]
 fn open_configured(config: &Config, metrics: Option<&Metrics>) -> io::Result<Opened> {
-    let store = &config.store;
-    if store.lacks_replicas() {
+    let url = &config.store.url;
+    if config.store.lacks_replicas() {
         return Err(io::Error::other(format!("store.durability: {NO_REPLICAS}")));
     }
-    let opened = match &store.url {
-        #[cfg(feature = "sqlite")]
-        StoreUrl::Sqlite(path) => sqlite::open(path, store.durability, durable::meter(metrics))?,
-        #[cfg(not(feature = "sqlite"))]
-        StoreUrl::Sqlite(_) => return Err(io::Error::other(crate::config::NO_SQLITE)),
-        #[cfg(feature = "postgres")]
-        StoreUrl::Postgres(address) => postgres::open(address, config, durable::meter(metrics))?,
-        StoreUrl::Memory => Opened::alone(Arc::new(MemoryStore::default()), Arc::new(NoCrashMarks)),
-    };
-    log::info!("store: {}", described(&store.url));
+    let store = chosen(url).map_err(io::Error::other)?;
+    let opened = store.open(config, metrics)?;
+    log::info!("store: {}", store.described().unwrap_or_else(|| url.to_string()));
     Ok(opened)
-}
-
-/// Describes a store for the log, which would redact the user in an address.
-fn described(url: &StoreUrl) -> String {
-    match url {
-        #[cfg(feature = "postgres")]
-        StoreUrl::Postgres(address) => postgres::described(address),
-        StoreUrl::Sqlite(_) | StoreUrl::Memory => url.to_string(),
-    }
 }

@@ -1,22 +1,18 @@
 //! `greenroom doctor`: whether this machine has what the configured server needs.
 
-#[cfg(feature = "sqlite")]
-mod disk;
-mod finding;
 mod port;
 pub(super) mod reach;
-mod store;
 
 use std::io;
 use std::process::ExitCode;
 
-use self::finding::{Finding, State};
 use super::client::pretty;
 use super::output::Output;
 use super::{
     Arguments, counted, print_result, problems_of_rules, problems_of_secrets, read_or_examples,
 };
 use crate::app;
+use crate::app::finding::{self, Finding, State};
 use crate::config::{Config, ConfigProblem, Proxies};
 
 /// Options of `doctor`.
@@ -55,7 +51,7 @@ pub(super) fn run(arguments: &Arguments, options: Options) -> ExitCode {
 fn examine(from: (&str, bool), config: &Config, options: Options) -> Vec<Finding> {
     let mut findings = configuration(from, config);
     findings.push(port::look(config));
-    findings.extend(store::look(config));
+    findings.extend(app::look_at_store(config));
     findings.push(descriptors(config));
     findings.extend(proxies());
     let answers = if options.offline { Vec::new() } else { reach::ask(config) };

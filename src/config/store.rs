@@ -74,12 +74,6 @@ impl Durability {
 pub(crate) const NO_REPLICAS: &str =
     "\"replicated\" needs a store in PostgreSQL; use \"full\" for a file";
 
-/// Refusal of a file, which is also the default.
-#[cfg(not(feature = "sqlite"))]
-pub(crate) const NO_SQLITE: &str = "store.url: this program was built without the feature `sqlite`: it cannot \
-                         open a file; set store.url to \"memory:\" or a database of PostgreSQL (with \
-                         the feature `postgres`), or register a store in Rust with `store`";
-
 impl StoreConfig {
     pub(crate) fn read_all(section: Section<'_>) -> Self {
         let places = ["durability", "password", "ca"].map(|key| Some(section.get(key)?.place));

@@ -3,8 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-use super::finding::{Finding, State};
 use crate::app;
+use crate::app::finding::{Finding, State};
 use crate::cli::healthcheck::{answer_of, reachable};
 use crate::config::Config;
 

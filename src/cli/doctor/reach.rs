@@ -12,8 +12,8 @@ use reqwest::header::DATE;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 
-use super::finding::{Finding, State};
 use crate::adapters::mcp::settings::McpTransport;
+use crate::app::finding::{Finding, State};
 use crate::app::{self, Variables};
 use crate::config::Config;
 #[cfg(feature = "jwt")]

@@ -45,11 +45,7 @@ impl StoreUrl {
 
     /// Returns true if the store is a database of another server.
     pub(crate) fn is_of_database(&self) -> bool {
-        match self {
-            #[cfg(feature = "postgres")]
-            Self::Postgres(_) => true,
-            Self::Sqlite(_) | Self::Memory => false,
-        }
+        self.file().is_none() && *self != Self::Memory
     }
 
     /// Returns the password in the address.

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::finding::{Finding, State};
+use crate::app::finding::{Finding, State};
 
 const NAME: &str = "disk";
 

@@ -1,13 +1,12 @@
-//! A store in a file.
+//! Findings of `greenroom doctor` about a store in a file.
 
 use std::path::Path;
 
 use greenroom_store_sqlite::{Look, look as look_at};
 use rustix::process::{Resource, getrlimit};
 
-use super::NAME;
-use crate::cli::doctor::disk;
-use crate::cli::doctor::finding::{Finding, State};
+use super::disk;
+use crate::app::finding::{Finding, STORE, State};
 
 /// Bytes by which a store grows soon.
 const ROOM_MIN: u64 = 16 << 20;
@@ -20,7 +19,7 @@ pub(super) fn look(path: &Path) -> Vec<Finding> {
     let mut findings = disk::look(folder.unwrap_or_else(|| Path::new(".")));
     if path.metadata().is_ok_and(|found| !found.is_file()) {
         let text = format!("{} is not a file", path.display());
-        findings.push(Finding::new(State::Failed, NAME, text));
+        findings.push(Finding::new(State::Failed, STORE, text));
         return findings;
     }
     match look_at(path) {
@@ -28,7 +27,7 @@ pub(super) fn look(path: &Path) -> Vec<Finding> {
             findings.push(of_look(path, &looked));
             findings.extend(of_limit(getrlimit(Resource::Fsize).current, looked.bytes));
         }
-        Err(error) => findings.push(Finding::new(State::Failed, NAME, error.to_string())),
+        Err(error) => findings.push(Finding::new(State::Failed, STORE, error.to_string())),
     }
     findings
 }
@@ -64,7 +63,7 @@ fn of_look(path: &Path, look: &Look) -> Finding {
         ),
         Some(version) => format!("{shown}: version {version}, {bytes} bytes{used}"),
     };
-    Finding::new(State::Good, NAME, text)
+    Finding::new(State::Good, STORE, text)
 }
 
 #[cfg(test)]

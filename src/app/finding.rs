@@ -1,12 +1,15 @@
-//! Findings of single subjects.
+//! Findings of `greenroom doctor` about single subjects.
 
 use std::fmt;
 
 use serde_json::{Value, json};
 
+/// Subject of findings about the configured store.
+pub(crate) const STORE: &str = "store";
+
 /// State of a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(crate) enum State {
     Good,
     /// Works, but perhaps not as intended.
     Warned,
@@ -26,14 +29,14 @@ impl State {
 
 /// Finding about one subject, in a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Finding {
-    pub(super) state: State,
-    pub(super) subject: &'static str,
-    pub(super) text: String,
+pub(crate) struct Finding {
+    pub(crate) state: State,
+    pub(crate) subject: &'static str,
+    pub(crate) text: String,
 }
 
 impl Finding {
-    pub(super) fn new(state: State, subject: &'static str, text: impl Into<String>) -> Self {
+    pub(crate) fn new(state: State, subject: &'static str, text: impl Into<String>) -> Self {
         Self { state, subject, text: text.into() }
     }
 }
@@ -46,7 +49,7 @@ impl fmt::Display for Finding {
 }
 
 /// Returns the JSON output. Names and meanings are stable; more members may be added.
-pub(super) fn report(findings: &[Finding], is_well: bool) -> Value {
+pub(crate) fn report(findings: &[Finding], is_well: bool) -> Value {
     let findings = findings.iter().map(|Finding { state, subject, text }| {
         json!({ "subject": subject, "state": state.name(), "text": text })
     });
