@@ -1,5 +1,6 @@
 //! Changes of the list of tools, as servers of newer versions send them.
 
+use std::convert::Infallible;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +21,10 @@ pub(crate) async fn listen(peer: &Peer<RoleClient>, changed: Arc<Notify>) -> ! {
         let tells = tools.is_some_and(|tools| tools.list_changed == Some(true));
         tells && info.protocol_version >= ProtocolVersion::V_2026_07_28
     });
-    while is_wanted {
+    if !is_wanted {
+        match pending::<Infallible>().await {}
+    }
+    loop {
         let filter = SubscriptionFilter::builder().tools_list_changed().build();
         match peer.listen(filter).await {
             Ok(mut subscription) => {
@@ -35,7 +39,5 @@ pub(crate) async fn listen(peer: &Peer<RoleClient>, changed: Arc<Notify>) -> ! {
         // a change may have been missed
         changed.notify_one();
     }
-    loop {
-        pending::<()>().await;
-    }
+    match pending::<Infallible>().await {}
 }

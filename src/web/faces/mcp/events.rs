@@ -1,5 +1,8 @@
 //! An answer as a stream of events: bounded, kept open, and ended when its client does not read.
 
+use std::convert::Infallible;
+use std::future::pending;
+
 use actix_web::web::Bytes;
 use actix_web::{Error, HttpResponse};
 use futures_util::StreamExt as _;
@@ -91,9 +94,7 @@ impl Events {
             }
         }
         // the answer ends with its connection
-        loop {
-            std::future::pending::<()>().await;
-        }
+        match pending::<Infallible>().await {}
     }
 }
 
