@@ -74,8 +74,9 @@ impl Played {
     /// Returns the ids of the steps that began, and names of compensations, without repetition.
     fn ran(&self) -> Vec<String> {
         let mut ran = Vec::<String>::new();
-        let began = |status| status != StepStatus::Skipped;
-        for step in self.state.steps.iter().filter(|step| began(step.status)) {
+        // a compensation that a person skipped has been attempted before
+        let began = |step: &&StepState| step.status != StepStatus::Skipped || step.attempts > 0;
+        for step in self.state.steps.iter().filter(began) {
             let name = match compensated_path(&step.path) {
                 Some(_) => compensation_path(&step.step_id),
                 None => step.step_id.clone(),

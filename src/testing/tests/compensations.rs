@@ -58,3 +58,23 @@ fn a_wait_for_help_with_a_compensation_shows_the_failures_before_it() {
         assert_eq!(found, [of_status.as_str(), of_error]);
     }
 }
+
+#[test]
+fn a_compensation_that_a_person_skipped_has_run() {
+    let rest = "[[workflows.trip.steps]]\nid = \"maybe\"\ntype = \"andWhen\"\nwhen = \"false\"\nblock = \"b\"\n\
+                [[workflows.trip.blocks.b]]\nid = \"inner\"\nmap = 1\n\
+                [[workflows.trip.steps]]\nid = \"pay\"\nmap = \"steps.hold.id\"\n";
+    let answers = "answers = [{ step = \"hold:compensate\", data = { action = \"skip\" } }]\n";
+    let expected = "error = \"undefined\"";
+    let ran = "ran = [\"hold\", \"pay\", \"hold:compensate\"]";
+    for (expect, problems) in [
+        (format!("{expected}, {ran}, not_ran = [\"maybe\", \"inner\"]"), vec![]),
+        (
+            format!("{expected}, ran = [\"maybe\"], not_ran = [\"hold:compensate\"]"),
+            vec!["step maybe does not run", "step hold:compensate runs"],
+        ),
+    ] {
+        let test = format!("{answers}expect = {{ {expect} }}\n");
+        assert_eq!(problems_of_trip(rest, &test), problems);
+    }
+}

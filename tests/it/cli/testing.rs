@@ -193,6 +193,22 @@ fn expectations_are_written_into_the_file() {
 }
 
 #[test]
+fn expectations_of_skipped_compensations_are_written() {
+    let answers = "answers = [{ step = \"charge:compensate\", data = { action = \"skip\" } }]\n";
+    let orders = ORDERS.replace("EXPECT", answers);
+    let failing = "\"charge:compensate\" = { fail = \"closed\" }, ship";
+    let home = home_with(&orders.replace(
+        "\"charge:compensate\" = { output = 0 }, ship = { fail",
+        &format!("{failing} = {{ fail"),
+    ));
+    let ran = test(&home, &["--update", "--filter", "no truck"]);
+    assert!(ran.status.success(), "{}{}", text(&ran.stdout), text(&ran.stderr));
+    let written = fs::read_to_string(home.path("config.toml")).unwrap();
+    let expected = "ran = [\"charge\", \"ship\", \"charge:compensate\"]";
+    assert!(written.contains(expected), "{written}");
+}
+
+#[test]
 fn files_without_permission_to_write_are_not_written() {
     let config = ORDERS.replace("EXPECT", "");
     let home = home_with(&config);
