@@ -2,7 +2,10 @@
 //!
 //! The only place that decides this: console, store and export get their records from here.
 
+mod escapes;
+mod named;
 mod shapes;
+mod values;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,6 +15,7 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, MatchKind};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
+use self::escapes::Plain;
 use self::shapes::Shapes;
 
 /// Replacement for a secret.
@@ -142,9 +146,14 @@ impl Redactor {
 
     /// Returns the ranges of secrets, sorted and merged.
     fn secrets_in(&self, text: &str) -> Vec<Range<usize>> {
-        let known = self.known.iter().flat_map(|known| known.find_iter(text));
-        let mut found: Vec<_> = known.map(|hit| hit.range()).collect();
-        self.shapes.find(text, &mut found);
+        let mut found = self.seen_in(text);
+        // a colour is within a secret, or is its border
+        for between in ["", "\0"] {
+            if let Some(plain) = Plain::of(text, between) {
+                let seen = self.seen_in(&plain.text).into_iter();
+                found.extend(seen.map(|range| plain.original(range)));
+            }
+        }
         found.sort_by_key(|range| range.start);
         found.dedup_by(|next, kept| {
             let meets = next.start <= kept.end;
@@ -153,6 +162,14 @@ impl Redactor {
             }
             meets
         });
+        found
+    }
+
+    /// Returns the ranges of secrets.
+    fn seen_in(&self, text: &str) -> Vec<Range<usize>> {
+        let known = self.known.iter().flat_map(|known| known.find_iter(text));
+        let mut found: Vec<_> = known.map(|hit| hit.range()).collect();
+        self.shapes.find(text, &mut found);
         found
     }
 }

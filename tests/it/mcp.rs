@@ -213,8 +213,8 @@ fn progress_of_the_call_of_a_step_reaches_subscribers() {
 fn failures_reach_the_caller_in_words() {
     let site = Site::start("timeout = \"10s\"");
     for (tool, expected) in [
-        ("fail", "Failed to execute tool: the printer burns"),
-        ("refuse", "Failed to execute tool: n is too small"),
+        ("fail", "Failed to execute tool: the printer burns password=[redacted] [redacted]"),
+        ("refuse", "Failed to execute tool: n is too small password=[redacted] [redacted]"),
         (
             "ask",
             "Failed to execute tool: the tool has to ask a person; only calls of agents and steps can \

@@ -143,6 +143,116 @@ fn values_of_parameters_are_redacted_up_to_their_end() {
 }
 
 #[test]
+fn names_that_end_with_a_word_for_secrets_have_secret_values() {
+    let redactor = redactor(&[]);
+    for (text, expected) in [
+        ("DB_PASSWORD=x1 n", "DB_PASSWORD=[redacted] n"),
+        ("pgpassword=x1 n", "pgpassword=[redacted] n"),
+        ("pwd=x1 n", "pwd=[redacted] n"),
+        ("Uid=ann;Pwd=x;Db=c", "Uid=ann;Pwd=[redacted];Db=c"),
+        ("DB_PWD=/x1 n", "DB_PWD=[redacted] n"),
+        ("AWS_SECRET_ACCESS_KEY=ab/c+d n", "AWS_SECRET_ACCESS_KEY=[redacted] n"),
+        ("GH_TOKEN=x1, n", "GH_TOKEN=[redacted] n"),
+        ("app-secret=x1 n", "app-secret=[redacted] n"),
+        ("clientSecret=x1 n", "clientSecret=[redacted] n"),
+        ("spring.datasource.password=x1 n", "spring.datasource.password=[redacted] n"),
+        ("--password=x1 n", "--password=[redacted] n"),
+        // headers and members without quotes
+        ("password: hunter2 of ann", "password: [redacted] of ann"),
+        ("db_password: \"a b\", n", "db_password: [redacted], n"),
+        ("secret:\tx1\nnext: x", "secret:\t[redacted]\nnext: x"),
+        ("pwd: x1 n", "pwd: [redacted] n"),
+        ("{user: 'ann', password: 'a b'}", "{user: 'ann', password: [redacted]}"),
+        ("auth-token: abc n", "auth-token: [redacted] n"),
+        ("token: abcdef12 n", "token: [redacted] n"),
+        ("password: {{ input.p }} n", "password: {{ input.p }} n"),
+        ("token: \"a password=x1\" n", "token: \"a password=[redacted]\" n"),
+        ("Cookie: a=b; c=d\r\nHost: x", "Cookie: [redacted]\r\nHost: x"),
+        ("set-cookie:sid=1; Path=/", "set-cookie:[redacted]"),
+        ("curl -H 'Cookie: a=b; c=d' https://x", "curl -H 'Cookie: [redacted]' https://x"),
+        // members
+        ("{\"auth_token\":\"a,b\",\"n\":1}", "{\"auth_token\":\"[redacted]\",\"n\":1}"),
+        ("{'password': 'it\\'s', 'n': 1}", "{'password': '[redacted]', 'n': 1}"),
+        ("{'db-secret': \"it's\", 'n': 1}", "{'db-secret': \"[redacted]\", 'n': 1}"),
+        ("{\"Set-Cookie\": \"a=b; c=d\"}", "{\"Set-Cookie\": \"[redacted]\"}"),
+        ("{\"awsSecretAccessKey\":\"a\"}", "{\"awsSecretAccessKey\":\"[redacted]\"}"),
+        (
+            r#""{\"user_token\": \"a\\\"b\\\\\", \"n\": 1}""#,
+            r#""{\"user_token\": \"[redacted]\", \"n\": 1}""#,
+        ),
+        (r#""{\"secret\":\"a""#, r#""{\"secret\":\"[redacted]""#),
+    ] {
+        assert_eq!(redacted(&redactor, text), expected, "{text}");
+    }
+    for text in [
+        "password: must be at least 8 characters",
+        "secret: the environment variable X is not set",
+        "password: missing; user: missing",
+        "unexpected token: }, token: identifier",
+        "invalid_token: The access token expired",
+        "password:\n  next",
+        "api_key = \"secret:NAME\", Token::new(1), secret:NAME",
+        "PWD=/home/ann OLDPWD=/root",
+        "tokens=3 max_tokens: 3 secrets: 1 passwords=x primary_key=5 monkey=x cwd=/x",
+        "AWS_ACCESS_KEY_ID=x",
+        "cookies: 3, cookie=x",
+        "{'tokens': 'a', \"key\": \"a\", \"token': 'a'}",
+        "12:30:05 a=b c: d",
+    ] {
+        assert_eq!(redacted(&redactor, text), text);
+    }
+}
+
+#[test]
+fn colours_hide_no_secrets() {
+    let redactor = redactor(&["canary-4711"]);
+    for (text, expected) in [
+        ("\u{1b}[31mghp_abcdefgh12\u{1b}[0m refused", "\u{1b}[31m[redacted]\u{1b}[0m refused"),
+        ("x\u{1b}[31mghp_abcdefgh12", "x\u{1b}[31m[redacted]"),
+        ("password=\u{1b}[1mhunter2secret\u{1b}[0m", "password=\u{1b}[1m[redacted]\u{1b}[0m"),
+        (
+            "password=\u{1b}[1;38;5;9mhun\u{1b}(B\u{1b}[mter2 a",
+            "password=\u{1b}[1;38;5;9m[redacted] a",
+        ),
+        (
+            "pass\u{1b}[1mword\u{1b}[0m=\u{1b}[Kx1 n",
+            "pass\u{1b}[1mword\u{1b}[0m=\u{1b}[K[redacted] n",
+        ),
+        ("at cana\u{1b}[7mry-4711!", "at [redacted]!"),
+        ("größe\u{1b}[0m \u{1b}[1msk-ab****wxyz", "größe\u{1b}[0m \u{1b}[1m[redacted]"),
+        // a line break ends an empty value
+        ("password=\u{1b}[0m\nnext", "password=\u{1b}[0m\nnext"),
+        ("\u{1b}[31mplain\u{1b}[0m \u{1b}[", "\u{1b}[31mplain\u{1b}[0m \u{1b}["),
+    ] {
+        assert_eq!(redacted(&redactor, text), expected, "{text:?}");
+    }
+}
+
+#[test]
+fn long_texts_are_redacted_in_linear_time() {
+    let redactor = redactor(&[]);
+    for part in [
+        "password='",
+        "password={{a ",
+        "token: \"",
+        "cookie: ",
+        "ask-",
+        "-eyJ",
+        "\"token\":\"\\",
+        "'secret': \"",
+        "\\\"token\\\":\\\"",
+        "a=",
+        "\u{1b}[31mtoken=",
+        "\u{1b}[",
+        "a_secret: ",
+    ] {
+        let text = part.repeat(40_000);
+        let clean = redacted(&redactor, &text);
+        assert!(clean.len() <= 2 * text.len(), "{part}");
+    }
+}
+
+#[test]
 fn members_of_json_are_redacted_with_any_spaces() {
     let redactor = redactor(&[]);
     let names = "token access_token refresh_token api_key apiKey password passwd secret client_secret private_key";

@@ -13,6 +13,9 @@ const FILE: &str = "TEST_MCP_FILE";
 /// File beside that one while the server does not start.
 pub(super) const AWAY: &str = "away";
 
+/// What its errors have that must not be shown.
+const LEAK: &str = " password=x1 ghp_0123456789";
+
 /// Returns the lines of the configuration of a server; `file` records what it was asked.
 pub(super) fn config(name: &str, mode: &str, file: &std::path::Path) -> String {
     let program = std::env::current_exe().unwrap();
@@ -45,7 +48,7 @@ pub(crate) fn serve_if_asked() {
             }
         },
         "broken" => {
-            eprintln!("no key in TOKEN=s3cr3t-token");
+            eprintln!("no key in TOKEN=s3cr3t-token{LEAK}");
             std::process::exit(3);
         }
         _ => {}
@@ -256,11 +259,11 @@ impl Scripted {
             "picture" => answer(id, &picture(&params["arguments"])),
             "sized" => say(&sized(id, &params["arguments"])),
             "fail" => {
-                let mut result = text("the printer burns");
+                let mut result = text(&format!("the printer burns{LEAK}"));
                 result["isError"] = json!(true);
                 answer(id, &result);
             }
-            "refuse" => refuse(id, -32602, "n is too small"),
+            "refuse" => refuse(id, -32602, &format!("n is too small{LEAK}")),
             "ask" | "vote" | "sign" => self.ask_a_person(name, id),
             // it never ends
             "report" => {

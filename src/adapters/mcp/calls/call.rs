@@ -311,7 +311,7 @@ fn is_refusal(status: u16) -> bool {
 
 /// Returns the failure of a call that its server refuses in these words.
 pub(crate) fn refused(link: &Link, message: &str) -> AttemptFailure {
-    let message = link.without_secrets(message.to_owned());
+    let message = link.cleaned_error(message.to_owned());
     AttemptFailure::new(ErrorKind::Tool, shortened(&message, MESSAGE_BYTES_MAX))
 }
 

@@ -24,7 +24,8 @@ impl Link {
                 Ok(value)
             }
             Err(ToolError::Failed(mut failure)) => {
-                failure.message = shortened(&clean(&failure.message), FAILURE_BYTES_MAX).to_owned();
+                let message = self.cleaned_error(std::mem::take(&mut failure.message));
+                failure.message = shortened(&message, FAILURE_BYTES_MAX).to_owned();
                 Err(ToolError::Failed(failure))
             }
             Err(other) => Err(other),

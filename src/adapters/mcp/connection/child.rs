@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use crate::adapters::process::{Group, OUTPUT_GRACE, Pipe, Tail, on_one_line};
 use crate::adapters::tools::secrets::Known;
+use crate::telemetry::redact::redact_unknown;
 
 /// Variables that a program gets of the server's environment.
 const VARIABLES: [&str; 2] = ["PATH", "HOME"];
@@ -129,7 +130,8 @@ fn last_words(stderr: &Tail, secrets: &Known) -> String {
         true => secrets.removed_from_end(text.trim_start_matches('\u{fffd}')),
         false => secrets.removed_from(text),
     };
-    on_one_line(&text)
+    // before its escapes are written out
+    on_one_line(&redact_unknown(text))
 }
 
 fn how(status: ExitStatus) -> String {
@@ -220,6 +222,10 @@ mod tests {
         let rest = "x".repeat(STDERR_BYTES_MAX - 3);
         for (printed, shown) in [
             ("at k3y-of-it\nend\n".to_owned(), "at [secret]\\nend".to_owned()),
+            (
+                "\u{1b}[31mghp_0123456789\u{1b}[0m\npassword=x1\nend".to_owned(),
+                "\\u{1b}[31m[redacted]\\u{1b}[0m\\npassword=[redacted]\\nend".to_owned(),
+            ),
             (format!("k3y-of-it{rest}"), rest),
             (
                 format!("\u{e4}\u{e4}{}", "x".repeat(STDERR_BYTES_MAX - 1)),

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::adapters::mcp::secrets::Sent;
 use crate::adapters::tools::secrets::Known;
+use crate::telemetry::redact::redact_unknown;
 
 /// Lines without JSON after which a program that has printed nothing else is given up.
 pub(crate) const FOREIGN_LINES_MAX: usize = 100;
@@ -180,7 +181,7 @@ impl Found {
             true => secrets.removed_from_begin(text.trim_end_matches('\u{fffd}').to_owned()),
             false => secrets.removed_from(text.into_owned()),
         };
-        format!("it prints text that is not JSON: {}", text.trim())
+        format!("it prints text that is not JSON: {}", redact_unknown(text).trim())
     }
 }
 
@@ -272,6 +273,7 @@ mod tests {
         for (text, shown) in [
             ("has k3y-of-it".to_owned(), "has [secret]".to_owned()),
             ("has k3y-o".to_owned(), "has k3y-o".to_owned()),
+            ("has password=x1 n".to_owned(), "has password=[redacted] n".to_owned()),
             (format!("{}k3y-of-it", "x".repeat(195)), "x".repeat(195)),
             (format!("{}\u{e4}", "x".repeat(199)), "x".repeat(199)),
         ] {

@@ -26,6 +26,7 @@ use crate::adapters::mcp::tools::admission::Listed;
 use crate::adapters::mcp::tools::records::Records;
 use crate::adapters::tools::secrets::Known;
 use crate::mcp_servers::ServerState;
+use crate::telemetry::redact::redact_unknown;
 
 /// Time that a program has to end after its input was closed.
 const END_GRACE: Duration = Duration::from_secs(2);
@@ -170,9 +171,14 @@ impl Link {
         self.secrets().removed_from(text)
     }
 
+    /// Removes the secrets of the connection, and what is shaped like one, from the text of an error.
+    pub(crate) fn cleaned_error(&self, text: String) -> String {
+        redact_unknown(self.without_secrets(text))
+    }
+
     /// Returns a reason, partly in words of the server, as it is shown: without secrets, then cut.
     pub(crate) fn said(&self, why: &str) -> String {
-        shortened(&self.without_secrets(why.to_owned()), REASON_BYTES_MAX).to_owned()
+        shortened(&self.cleaned_error(why.to_owned()), REASON_BYTES_MAX).to_owned()
     }
 
     /// Keeps the server connected until the process stops.

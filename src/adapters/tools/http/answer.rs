@@ -10,6 +10,8 @@ use reqwest::Response;
 use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, RETRY_AFTER};
 use serde_json::Value;
 
+use crate::telemetry::redact::redact_unknown;
+
 /// Bytes of an error's body that are read. More than are shown, so that secrets are found whole.
 const ERROR_BYTES_MAX: usize = 16 << 10;
 /// Characters of an error's body that are shown.
@@ -34,7 +36,7 @@ pub(super) async fn read(
     if !status.is_success() {
         let retry_after_ms = requested_pause(answer.headers(), SystemClock.now());
         let (bytes, _) = beginning(answer, ERROR_BYTES_MAX).await?;
-        let text = cleaned(String::from_utf8_lossy(&bytes).into_owned());
+        let text = redact_unknown(cleaned(String::from_utf8_lossy(&bytes).into_owned()));
         let text: String = text.chars().take(ERROR_CHARS_MAX).collect();
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let text = if text.is_empty() { String::new() } else { format!(": {text}") };

@@ -210,6 +210,17 @@ async fn secrets_are_removed_from_answers() {
 }
 
 #[tokio::test]
+async fn errors_show_nothing_that_is_shaped_like_a_secret_and_results_do() {
+    let text = "bad: password=x1 ghp_0123456789";
+    let error = "HTTP 400: bad: password=[redacted] [redacted]";
+    for (status, expected) in [(200, Ok(json!(text))), (400, Err(error.to_owned()))] {
+        let server = Server::start(move |_| answer(status, "text/plain", text));
+        let tool = tool(config(HttpMethod::Get, &server.url), &[]);
+        assert_eq!(call(&tool, json!({})).await, expected);
+    }
+}
+
+#[tokio::test]
 async fn a_host_chosen_by_data_must_be_public_or_allowed() {
     let server = Server::start(|_| answer(200, "text/plain", "inside"));
     let port = server.port();
