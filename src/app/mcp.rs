@@ -56,9 +56,9 @@ pub(super) fn hub(config: &Config) -> McpHub {
 #[cfg(feature = "mcp")]
 pub(super) fn function(hub: &McpHub, server: &str, tool: &str) -> OutwardFunction {
     if let Some(placeholder) = hub.placeholder(server, tool) {
-        let Placeholder { function, on_withdrawal, permits } = placeholder;
-        let (permits, on_withdrawal) = (Some(permits), Some(on_withdrawal));
-        return OutwardFunction { function, permits, on_withdrawal };
+        let Placeholder { function, on_withdrawal, on_approval, permits } = placeholder;
+        let (on_withdrawal, on_approval) = (Some(on_withdrawal), Some(on_approval));
+        return OutwardFunction { function, permits: Some(permits), on_withdrawal, on_approval };
     }
     let why = format!("the MCP server {server} is new: restart this server to connect it");
     let function: ToolFunction =
@@ -80,7 +80,7 @@ pub(super) fn add_placeholders(
         }
         let refused = |why| io::Error::other(format!("tool {name}: {why}"));
         let call = OutwardCall::Mcp { server: &server.server.name, tool };
-        let OutwardFunction { function, permits, on_withdrawal } =
+        let OutwardFunction { function, permits, on_withdrawal, on_approval } =
             outward(&name, call).map_err(refused)?;
         let spec = ToolSpec {
             name: name.clone(),
@@ -91,7 +91,7 @@ pub(super) fn add_placeholders(
         let made = made.map_err(|error| refused(error.to_string()))?;
         // its function decides once the server is connected
         let on_crash = OnCrash::Repeat;
-        let made = ToolDefinition { permits, on_withdrawal, on_crash, ..made };
+        let made = ToolDefinition { permits, on_withdrawal, on_approval, on_crash, ..made };
         let made = server.server.define(tool, false, made);
         registry.tools.insert(name, Arc::new(made));
     }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use greenroom_actors::agent::tool::{ToolBody, ToolDefinition, ToolFunction, WithdrawalFunction};
+use greenroom_actors::agent::tool::{
+    ApprovalFunction, ToolBody, ToolDefinition, ToolFunction, WithdrawalFunction,
+};
 use greenroom_actors::domain::call::{CommandCall, HttpCall};
 use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::ports::model::ToolSpec;
@@ -60,11 +62,12 @@ pub(crate) struct OutwardFunction {
     /// Places of its concurrent calls, if it shares them with other tools.
     pub(crate) permits: Option<Arc<Semaphore>>,
     pub(crate) on_withdrawal: Option<WithdrawalFunction>,
+    pub(crate) on_approval: Option<ApprovalFunction>,
 }
 
 impl From<ToolFunction> for OutwardFunction {
     fn from(function: ToolFunction) -> Self {
-        Self { function, permits: None, on_withdrawal: None }
+        Self { function, permits: None, on_withdrawal: None, on_approval: None }
     }
 }
 

@@ -23,6 +23,7 @@ pub use self::withdrawal::WithdrawalFunction;
 pub(crate) use self::withdrawal::WithdrawnQuestion;
 
 use crate::agent::ask::{Approval, OnCrash};
+use crate::domain::failure::AttemptFailure;
 use crate::domain::plan::Plan;
 use crate::domain::schema::{Schema, SchemaError};
 use crate::ports::model::ToolSpec;
@@ -51,6 +52,8 @@ pub struct ToolDefinition {
     pub on_crash: OnCrash,
     /// Called when a question of the tool is withdrawn that has a memo.
     pub on_withdrawal: Option<WithdrawalFunction>,
+    /// Called before a call begins that a person has approved because the tool asked for it.
+    pub on_approval: Option<ApprovalFunction>,
 }
 
 /// Implementation of a tool.
@@ -73,6 +76,12 @@ pub enum ToolBody {
 pub type ToolFunction =
     Arc<dyn Fn(Value, ToolContext) -> BoxFuture<'static, Result<Value, ToolError>> + Send + Sync>;
 
+/// Function of a tool that makes an approval count for more than its call. It gets the subject of the
+/// approval ([`CallApproval::subject`](crate::agent::CallApproval::subject)). The call begins once it has
+/// returned, and is not made if it fails. If the process ends before, both are done again.
+pub type ApprovalFunction =
+    Arc<dyn Fn(Arc<str>) -> BoxFuture<'static, Result<(), AttemptFailure>> + Send + Sync>;
+
 impl ToolDefinition {
     /// Compiles the schema of the arguments.
     pub fn new(spec: ToolSpec, body: ToolBody) -> Result<Self, SchemaError> {
@@ -92,6 +101,7 @@ impl ToolDefinition {
             approval: None,
             on_crash: OnCrash::default(),
             on_withdrawal: None,
+            on_approval: None,
         }
     }
 

@@ -2,14 +2,15 @@
 //! turn.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::FutureExt as _;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use greenroom_actors::agent::generation::GenerationRequest;
-use greenroom_actors::agent::tool::{ToolBody, ToolDefinition};
-use greenroom_actors::agent::{AgentDefinition, Approval, Choice};
+use greenroom_actors::agent::tool::{ApprovalFunction, ToolBody, ToolDefinition, ToolError};
+use greenroom_actors::agent::{AgentDefinition, Approval, CallApproval, Choice, OnCrash};
 use greenroom_actors::domain::machine::MachineLimits;
 use greenroom_actors::domain::message::{Message, Part, Role};
 use greenroom_actors::ports::model::{
@@ -230,4 +231,101 @@ async fn kill_at_every_moment(schema: Option<Value>, last_words: &str) {
         }
     }
     assert!(completed > MOMENTS / 2, "{completed}");
+}
+
+/// A tool that asks for the approval of its change, which counts for later calls once it is `accepted`.
+fn changed(effects: &Effects, accepted: &Arc<AtomicBool>) -> ToolDefinition {
+    let spec = ToolSpec {
+        name: "pay".to_owned(),
+        description: String::new(),
+        parameters: json!({ "type": "object" }),
+    };
+    let (effects, known, accepted) =
+        (Arc::clone(effects), Arc::clone(accepted), Arc::clone(accepted));
+    let body = ToolBody::Function(Arc::new(move |_, context| {
+        if !known.load(Ordering::Relaxed) {
+            let needed = CallApproval {
+                reason: "It is v2 now".to_owned(),
+                subject: Arc::from("v2"),
+                to: Vec::new(),
+                deadline: None,
+                permission: None,
+            };
+            return async { Err(ToolError::NeedsApproval(Box::new(needed))) }.boxed();
+        }
+        effects.lock().unwrap().push(context.idempotency_key);
+        async { Ok(json!("done")) }.boxed()
+    }));
+    let on_approval: ApprovalFunction = Arc::new(move |subject| {
+        assert_eq!(&*subject, "v2");
+        let accepted = Arc::clone(&accepted);
+        async move {
+            some_time().await;
+            accepted.store(true, Ordering::Relaxed);
+            some_time().await;
+            Ok(())
+        }
+        .boxed()
+    });
+    let made = ToolDefinition::new(spec, body).unwrap();
+    ToolDefinition { on_approval: Some(on_approval), on_crash: OnCrash::Tell, ..made }
+}
+
+/// The call has not begun before its approval counts: a kill before that interrupts nothing.
+#[actix::test]
+async fn an_approval_that_a_tool_asked_for_counts_although_the_process_is_killed() {
+    tokio::time::pause();
+    let (mut begun, mut answered) = (0, 0);
+    for moment in 0..160 {
+        let (effects, accepted) = (Effects::default(), Arc::new(AtomicBool::default()));
+        let mut registry = Registry::default();
+        registry.tools.insert("pay".to_owned(), Arc::new(changed(&effects, &accepted)));
+        let agent = AgentDefinition {
+            tools: Choice::Fixed(vec!["pay".to_owned()]),
+            is_resumable: true,
+            ..AgentDefinition::default()
+        };
+        add_agent(&mut registry, "desk", Cashier, agent);
+        let world = World::launch(registry, RuntimeLimits::default()).await;
+        let (runtime, (subscriber, address)) =
+            (world.runtime.clone(), Collector::default().subscribe());
+        let request = GenerationRequest {
+            agent_id: "desk".to_owned(),
+            messages: vec![Message::text(Role::User, "pay")],
+            ..GenerationRequest::default()
+        };
+        drop(runtime.stream_generation(request, subscriber).await);
+        pass(Duration::from_secs(1)).await;
+        drop(address);
+        let open = AskFilter { is_open: true, ..AskFilter::default() };
+        let ask = world.runtime.inbox(&open, None, 10).await.unwrap().asks.remove(0);
+        let person = actix::spawn({
+            let (runtime, ask) = (world.runtime.clone(), ask.clone());
+            async move {
+                let data = json!({ "approved": true });
+                let access = AskAccess::default();
+                runtime
+                    .answer_ask(ask, AnswerAsk { data, by: None, access, idempotency: None })
+                    .await
+            }
+        });
+        for _ in 0..moment {
+            yield_now().await;
+        }
+        let is_answered = person.is_finished();
+        person.abort();
+        let was_accepted = accepted.load(Ordering::Relaxed);
+        let world = world.restart().await;
+        run_for(&world, 400).await;
+        pass(Duration::from_secs(1)).await;
+        assert!(accepted.load(Ordering::Relaxed), "at {moment}");
+        let made = effects.lock().unwrap().len();
+        assert!(made <= 1, "at {moment}");
+        if is_answered && !was_accepted {
+            answered += 1;
+            assert_eq!(made, 1, "at {moment}");
+        }
+        begun += made;
+    }
+    assert!(begun > 140 && answered > 0, "{begun}, {answered}");
 }

@@ -9,7 +9,9 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use greenroom_actors::agent::OnCrash;
-use greenroom_actors::agent::tool::{ToolBody, ToolDefinition, ToolFunction, WithdrawalFunction};
+use greenroom_actors::agent::tool::{
+    ApprovalFunction, ToolBody, ToolDefinition, ToolFunction, WithdrawalFunction,
+};
 use greenroom_actors::ports::model::ToolSpec;
 use greenroom_actors::ports::store::KnownTools;
 use tokio::sync::{Semaphore, watch};
@@ -25,6 +27,7 @@ use crate::adapters::mcp::connection::link::Link;
 use crate::adapters::mcp::settings::{McpServer, McpTransport};
 use crate::adapters::mcp::tools::admission::{Listed, RemoteTool};
 use crate::adapters::mcp::tools::records::Records;
+use crate::adapters::mcp::tools::review::on_approval;
 use crate::mcp_servers::{McpServers, NotAccepted, ServerStatus};
 
 /// Longest wait for the end of programs when the process stops. Each of them is killed after a grace,
@@ -39,6 +42,7 @@ const IN_USE_MAX: Duration = Duration::from_secs(1);
 pub struct Placeholder {
     pub function: ToolFunction,
     pub on_withdrawal: WithdrawalFunction,
+    pub on_approval: ApprovalFunction,
     /// Places of concurrent calls of all tools of the server.
     pub permits: Arc<Semaphore>,
 }
@@ -144,6 +148,7 @@ impl McpHub {
         Some(Placeholder {
             function: placeholder(link, tool),
             on_withdrawal: on_withdrawal(link, tool),
+            on_approval: on_approval(link, tool),
             permits: Arc::clone(&link.permits),
         })
     }
@@ -190,6 +195,7 @@ fn definition(link: &Arc<Link>, tool: &RemoteTool, is_guarded: bool) -> Arc<Tool
         permits: Some(Arc::clone(&link.permits)),
         on_crash: if *is_repeatable { OnCrash::Repeat } else { OnCrash::Tell },
         on_withdrawal: Some(on_withdrawal(link, name)),
+        on_approval: Some(on_approval(link, name)),
         ..ToolDefinition::compiled(spec, Arc::clone(arguments), body)
     };
     Arc::new(link.server.define(name, is_guarded, made))

@@ -89,6 +89,23 @@ fn a_call_of_a_changed_tool_waits_for_a_person_whose_approval_counts_for_later_c
 }
 
 #[test]
+fn an_approval_counts_once_its_answer_is_acknowledged_although_the_server_is_killed() {
+    let site = Site::start("");
+    change(&site, "Second");
+    changed(&site);
+    let waiting = suspended(&site.server, "the sum");
+    let ask = open_ask(&site.server);
+    assert_eq!(answer(&site.server, &ask, &json!({ "approved": true })), 200);
+    let site = site.after_a_kill();
+    let said = text_of(&site.server, &waiting);
+    // the kill may meet the call itself
+    assert!(said.contains("42") || said.contains("interrupted"), "{said}");
+    settled(&site);
+    assert_eq!(described(&site), "Second");
+    assert!(sums(&site) <= 1);
+}
+
+#[test]
 fn an_approval_of_a_definition_that_has_changed_again_asks_again() {
     let site = Site::start("");
     change(&site, "Second");

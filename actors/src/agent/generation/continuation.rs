@@ -12,7 +12,6 @@ use serde_json::{Map, Value};
 use crate::agent::ask::OnTimeout;
 use crate::agent::outcome::PendingAsk;
 use crate::domain::message::{Message, Part, ToolApproval, ToolCall};
-use crate::domain::note::Queued;
 use crate::ports::model::{ModelOptions, Usage};
 use crate::ports::store::{ApprovedTools, GenerationRecord};
 use crate::requests::forget_operation;
@@ -130,11 +129,6 @@ pub(crate) struct OpenCall {
 }
 
 impl OpenCall {
-    /// Returns true if the call was waiting for its place among the concurrent calls of its tool.
-    pub(super) fn waits_for_place(&self) -> bool {
-        self.is_noted && self.memo.as_deref().is_some_and(|memo| Queued::of(memo).is_some())
-    }
-
     /// Creates a call of the last turn that waits for nothing.
     pub(super) fn new(number: usize, call: &ToolCall) -> Self {
         Self {
@@ -337,6 +331,9 @@ impl Continuation {
             CallAnswer::Approved { by, input } => {
                 call.is_approved = true;
                 if by == DecidedBy::Person {
+                    if subject.is_some() {
+                        call.put_off(is_repetition);
+                    }
                     call.approved = subject.or_else(|| call.approved.take());
                     if let Some(schema) = remembered_schema {
                         self.approved_tools.insert(Arc::clone(&call.tool_name), schema);

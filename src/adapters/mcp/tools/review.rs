@@ -3,12 +3,14 @@
 
 use std::sync::{Arc, PoisonError};
 
+use futures_util::FutureExt as _;
 use greenroom_actors::agent::CallApproval;
-use greenroom_actors::agent::tool::{ToolContext, ToolError};
-use greenroom_actors::domain::failure::ErrorKind;
+use greenroom_actors::agent::tool::{ApprovalFunction, ToolContext, ToolError};
+use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use greenroom_actors::ports::store::KnownTool;
 
+use crate::adapters::mcp::calls::callable::CallableConnection;
 use crate::adapters::mcp::connection::link::Link;
 use crate::adapters::mcp::failed::failed;
 use crate::adapters::mcp::tools::admission::{Listed, RemoteTool};
@@ -19,6 +21,15 @@ use crate::mcp_servers::{ChangedTool, NotAccepted};
 
 /// Attempts to accept a definition while others accept other ones.
 const ATTEMPTS: usize = 5;
+
+/// Returns the function of a tool that accepts the change which a person has approved, before the call.
+pub(crate) fn on_approval(link: &Arc<Link>, tool: &str) -> ApprovalFunction {
+    let (link, tool) = (Arc::clone(link), Arc::<str>::from(tool));
+    Arc::new(move |approved| {
+        let (link, tool) = (Arc::clone(&link), Arc::clone(&tool));
+        async move { link.accept_approved(&tool, &approved).await }.boxed()
+    })
+}
 
 impl Link {
     /// Puts a list in use, compared with what is accepted; `None`: the newest one, as something may have
@@ -80,14 +91,8 @@ impl Link {
         context: &ToolContext,
     ) -> Result<(), ToolError> {
         if context.approved.as_ref() == Some(&change.hash) {
-            let accepted = self.accept(tool, Some(&change.hash)).await;
-            return accepted.map(drop).map_err(|why| match why {
-                NotAccepted::Unavailable(why) => self.unknown(&why),
-                NotAccepted::NoServer | NotAccepted::NoTool | NotAccepted::Differs => {
-                    let why = format!("{}.{tool} has changed again; call it again", self.name());
-                    failed(ErrorKind::Tool, why)
-                }
-            });
+            let accepted = self.accept_for_call(tool, &change.hash).await;
+            return accepted.map_err(ToolError::Failed);
         }
         if context.agent_id.is_none() {
             let why = self.without_secrets(change.refusal(&self.server, tool));
@@ -103,6 +108,28 @@ impl Link {
         })))
     }
 
+    /// Accepts a change that a person has approved, if the tool still has it: the call says what is wrong
+    /// otherwise.
+    async fn accept_approved(&self, tool: &str, approved: &str) -> Result<(), AttemptFailure> {
+        match self.connected(tool, None).await {
+            Ok(CallableConnection { change: Some(change), .. }) if *change.hash == *approved => {
+                self.accept_for_call(tool, approved).await
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    async fn accept_for_call(&self, tool: &str, hash: &str) -> Result<(), AttemptFailure> {
+        let accepted = self.accept(tool, Some(hash)).await;
+        accepted.map(drop).map_err(|why| match why {
+            NotAccepted::Unavailable(why) => self.unavailable(&why),
+            NotAccepted::NoServer | NotAccepted::NoTool | NotAccepted::Differs => {
+                let why = format!("{}.{tool} has changed again; call it again", self.name());
+                AttemptFailure::new(ErrorKind::Tool, why)
+            }
+        })
+    }
+
     /// Reads again what is accepted if a tool is known to have changed: another call, another process or
     /// an operator may have accepted it.
     pub(crate) async fn look_again(&self, tool: &str) -> Result<(), ToolError> {
@@ -113,9 +140,13 @@ impl Link {
     }
 
     fn unknown(&self, why: &str) -> ToolError {
+        ToolError::Failed(self.unavailable(why))
+    }
+
+    fn unavailable(&self, why: &str) -> AttemptFailure {
         log::warn!("MCP server {}: {why}", self.name());
         let why = format!("the store of {} is not available; try again later", self.name());
-        failed(ErrorKind::Connection, why)
+        AttemptFailure::new(ErrorKind::Connection, why)
     }
 
     /// Accepts the definition that a tool has, which has to have this hash if one is given. Returns true

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{CallState, Continuation, OpenCall};
 use crate::agent::tool::WithdrawnQuestion;
-use crate::domain::note::CallStage;
+use crate::domain::note::{CallStage, Queued};
 use crate::ports::store::GenerationStep;
 use crate::wait_report::AwaitedCall;
 
@@ -49,6 +49,22 @@ impl Continuation {
     }
 }
 
+impl OpenCall {
+    /// Returns true if the call was waiting for its place among the concurrent calls of its tool.
+    pub(in crate::agent::generation) fn waits_for_place(&self) -> bool {
+        self.is_noted && self.memo.as_deref().is_some_and(|memo| Queued::of(memo).is_some())
+    }
+
+    /// Notes that the call has not begun: it waits for its place, and its tool for the approval.
+    pub(super) fn put_off(&mut self, is_repetition: bool) {
+        if self.memo.as_deref().and_then(Queued::of).is_none() {
+            let queued = Queued { memo: self.memo.take(), is_repetition };
+            self.memo = Some(Arc::new(queued.to_note()));
+        }
+        self.is_noted = true;
+    }
+}
+
 fn stage_of(call: &OpenCall) -> CallStage {
     match &call.state {
         CallState::Asked(_) | CallState::Child { is_ready: false, .. } => CallStage::Asks,
@@ -66,7 +82,6 @@ mod tests {
     use super::super::tests::continuation;
     use super::*;
     use crate::domain::message::{ToolCall, ToolOutcome, ToolResult};
-    use crate::domain::note::Queued;
     use crate::domain::time::Timestamp;
     use crate::ports::store::{Period, TurnTiming};
 

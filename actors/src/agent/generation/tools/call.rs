@@ -86,7 +86,7 @@ pub(crate) async fn invoke(
     let place = placed(&deps, &tool, &context, was_waiting);
     let permit = match tokio::time::timeout_at(deadline, place).await {
         Ok(Ok(permit)) => permit.map(Arc::new),
-        Ok(Err(why)) => return ToolReturn::error(why),
+        Ok(Err(refused)) => return *refused,
         Err(_) => return timed_out(limit, limit),
     };
     let waited = begin.elapsed();
@@ -152,21 +152,23 @@ pub(super) fn time_limit(
 
 /// Waits for the place of a call among the concurrent calls of its tool, if these are limited. A call
 /// that has to wait notes that, so that one whose process ends meanwhile is known not to have happened.
+/// That is noted already of a call which a person has approved: its tool gets the approval before.
 async fn placed(
     deps: &GenerationDeps,
     tool: &ToolDefinition,
     context: &ToolContext,
     was_waiting: bool,
-) -> Result<Option<OwnedSemaphorePermit>, &'static str> {
+) -> Result<Option<OwnedSemaphorePermit>, Box<ToolReturn>> {
+    let refused = |why| Box::new(ToolReturn::error(why));
     let (permit, is_noted) = match &tool.permits {
         None => (None, was_waiting),
         Some(permits) => match Arc::clone(permits).try_acquire_owned() {
             Ok(permit) => (Some(permit), was_waiting),
-            Err(TryAcquireError::Closed) => return Err(CLOSED),
+            Err(TryAcquireError::Closed) => return Err(refused(CLOSED)),
             Err(TryAcquireError::NoPermits) => {
                 let is_noted = was_waiting || context.note_queued().await;
-                let permit = Arc::clone(permits).acquire_owned().await.map_err(|_| CLOSED)?;
-                (Some(permit), is_noted)
+                let permit = Arc::clone(permits).acquire_owned().await;
+                (Some(permit.map_err(|_| refused(CLOSED))?), is_noted)
             }
         },
     };
@@ -174,8 +176,15 @@ async fn placed(
     if deps.live.is_closed() {
         return std::future::pending().await;
     }
-    if is_noted && !context.withdraw_queued().await {
-        return Err("the call was not made: its record cannot be written");
+    if !is_noted {
+        return Ok(permit);
+    }
+    if let (Some(accept), Some(subject)) = (&tool.on_approval, &context.approved) {
+        let accepted = accept(Arc::clone(subject)).await;
+        accepted.map_err(|failure| Box::new(ToolReturn::failure(failure)))?;
+    }
+    if !context.withdraw_queued().await {
+        return Err(refused("the call was not made: its record cannot be written"));
     }
     Ok(permit)
 }
