@@ -83,7 +83,14 @@ impl<'t> Named<'t> {
             return Some(Self::Cookie);
         }
         let is_apart = behind.starts_with([' ', '\t']) || ends_with(name, "api-key");
-        (is_apart && is_secret(name)).then_some(Self::Header { name })
+        // behind a word it is prose: "it has no token: …"
+        let is_first = || {
+            let before = before[..before.len() - name.len()].trim_end_matches([' ', '\t']);
+            before.chars().next_back().is_none_or(|c| !c.is_alphanumeric())
+        };
+        let is_header = is_apart && is_secret(name);
+        let is_header = is_header && (!name.eq_ignore_ascii_case("token") || is_first());
+        is_header.then_some(Self::Header { name })
     }
 
     /// Returns the range of the value behind the separator. `open`: the quote in which that is.
