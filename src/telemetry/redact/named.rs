@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::REDACTED;
 use super::values::{Quotes, is_quote, quoted_text, value};
 
 /// Ends of names whose values are secrets, without `_` and `-`.
@@ -99,6 +100,8 @@ impl<'t> Named<'t> {
         let range = match self {
             Self::Parameter => 0..value(behind, open),
             Self::Header { .. } => from..from + value(&behind[from..], open),
+            // what follows on the line may have followed on another one before
+            Self::Cookie if behind[from..].starts_with(REDACTED) => return None,
             Self::Cookie => from..from + rest_of_line(&behind[from..], open),
             Self::Member { is_escaped } => {
                 let inside = behind.trim_start();
@@ -151,7 +154,7 @@ fn is_cookie(name: &str) -> bool {
 /// Returns true for names that end with a word for secrets: `token`, `DB_PASSWORD`, `x-api-key`,
 /// `clientSecret`.
 fn is_secret(name: &str) -> bool {
-    let is_end = |word: &&str| {
+    let is_end = |word: &str| {
         let letters = name.bytes().rev().filter(|byte| !matches!(byte, b'_' | b'-'));
         let mut letters = letters.map(|byte| byte.to_ascii_lowercase());
         word.bytes().rev().all(|letter| letters.next() == Some(letter))
@@ -161,7 +164,7 @@ fn is_secret(name: &str) -> bool {
         let rest = &name[..name.len().saturating_sub("pwd".len())];
         ends_with(name, "pwd") && (rest.is_empty() || rest.ends_with(['_', '-', '.']))
     };
-    SECRET_ENDS.iter().any(|word| is_end(&word)) || is_pwd()
+    SECRET_ENDS.iter().any(|word| is_end(word)) || is_pwd()
 }
 
 fn ends_with(name: &str, end: &str) -> bool {

@@ -198,6 +198,7 @@ fn names_that_end_with_a_word_for_secrets_have_secret_values() {
         "tokens=3 max_tokens: 3 secrets: 1 passwords=x primary_key=5 monkey=x cwd=/x",
         "AWS_ACCESS_KEY_ID=x",
         "cookies: 3, cookie=x",
+        "Cookie: [redacted] next",
         "{'tokens': 'a', \"key\": \"a\", \"token': 'a'}",
         "12:30:05 a=b c: d",
     ] {

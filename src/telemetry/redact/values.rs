@@ -100,7 +100,7 @@ pub(super) fn quoted_text(text: &str, quote: char, is_escaped: bool) -> usize {
     let end = text.char_indices().find_map(|(at, c)| {
         let is_end = match is_escaped {
             true => escapes == 0 || escapes % 4 == 1,
-            false => escapes % 2 == 0,
+            false => escapes.is_multiple_of(2),
         };
         if c == quote && is_end {
             return Some(at - usize::from(is_escaped && escapes > 0));
