@@ -52,7 +52,7 @@ pub(super) fn find(text: &str, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// What is written behind a secret name and its separator.
+/// Form of what is written behind a secret name and its separator.
 #[derive(Debug, Clone, Copy)]
 enum Named<'t> {
     /// `name=value`

@@ -13,7 +13,7 @@ const FILE: &str = "TEST_MCP_FILE";
 /// File beside that one while the server does not start.
 pub(super) const AWAY: &str = "away";
 
-/// What its errors have that must not be shown.
+/// Texts in its errors that must not be shown.
 const LEAK: &str = " password=x1 ghp_0123456789";
 
 /// Returns the lines of the configuration of a server; `file` records what it was asked.
