@@ -64,6 +64,7 @@ mod migrations;
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Result};
 
 pub(super) use self::migrations::{MIGRATIONS, VERSION};
@@ -88,8 +89,7 @@ pub(super) fn open_writer(path: &Path, durability: Durability) -> Result<Connect
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    prepare(&connection)?;
     // both take effect only in a new file; an older one keeps its settings
     connection.pragma_update(None, "page_size", 4096)?;
     give_pages_back(&connection)?;
@@ -120,9 +120,17 @@ pub(super) fn give_pages_back(connection: &Connection) -> Result<()> {
 pub(super) fn open_reader(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
+    prepare(&connection)?;
+    Ok(connection)
+}
+
+/// Makes the settings that all connections have.
+fn prepare(connection: &Connection) -> Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
-    Ok(connection)
+    // Without it, a statement whose plan may depend on a value is compiled again for each value,
+    // which takes several times as long as finding a row. `LIMIT ?1` is enough for that.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
 /// Migrates the tables to [`VERSION`], in one transaction.
