@@ -256,23 +256,23 @@ impl ExecutionCommand {
         Self::Abort { error, kind: ErrorKind::Interrupted }
     }
 
-    /// True if the command is sent to the execution even when its mailbox is full: it is not
-    /// repeated soon, and there are at most as many as steps that wait for one.
+    /// Returns true if the command is sent to the execution even when its mailbox is full: it is
+    /// not repeated soon, and there are at most as many as steps that wait for one.
     pub(crate) fn must_arrive(&self) -> bool {
         matches!(self, Self::Timer(_) | Self::ChildReported { .. })
     }
 
-    /// True if no caller would repeat the command if it were lost.
+    /// Returns true if no caller would repeat the command if it were lost.
     pub(crate) fn is_internal(&self) -> bool {
         matches!(self, Self::Continue | Self::Abort { .. })
     }
 
-    /// True if the command can wait until there is memory to load its execution.
+    /// Returns true if the command can wait until there is memory to load its execution.
     pub(crate) fn is_patient(&self) -> bool {
         self.rules().1 == Load::WhenThereIsRoom
     }
 
-    /// True if the command would keep an execution in memory for a caller.
+    /// Returns true if the command would keep an execution in memory for a caller.
     pub(crate) fn needs_room(&self) -> bool {
         self.rules().1 == Load::IfThereIsRoom
     }
@@ -283,12 +283,12 @@ impl ExecutionCommand {
         if matches!(self, Self::Why { .. }) { lease / 2 } else { Duration::MAX }
     }
 
-    /// True if the command has values of a caller, which can be large.
+    /// Returns true if the command has values of a caller, which can be large.
     pub(crate) fn has_values(&self) -> bool {
         matches!(self, Self::Start(_) | Self::Resume(_) | Self::PassResume { .. })
     }
 
-    /// True if the command may find an execution with this header.
+    /// Returns true if the command may find an execution with this header.
     pub(crate) fn is_for(&self, header: &Header) -> bool {
         self.rules().0.is_none_or(|subject| subject.is(header))
     }

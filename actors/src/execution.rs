@@ -279,7 +279,7 @@ impl ExecutionActor {
 }
 
 impl LiveExecution {
-    /// True if nothing was recorded since it was rebuilt.
+    /// Returns true if nothing was recorded since it was rebuilt.
     fn has_recorded_nothing(&self) -> bool {
         self.restored_seq > 0 && self.machine.state().last_seq() == self.restored_seq
     }

@@ -247,7 +247,7 @@ impl Runtime {
         self.shared.feed.forget(observer);
     }
 
-    /// True if writes succeed and the runtime accepts new work.
+    /// Returns true if writes succeed and the runtime accepts new work.
     pub fn is_ready(&self) -> bool {
         self.readiness() == Readiness::Ready
     }

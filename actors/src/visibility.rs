@@ -16,7 +16,7 @@ pub enum Visibility {
 }
 
 impl Visibility {
-    /// True if a resource of this owner, or without one, is visible.
+    /// Returns true if a resource of this owner, or without one, is visible.
     pub fn allows(&self, owner: Option<&str>) -> bool {
         match self {
             Self::Everything => true,

@@ -113,7 +113,7 @@ impl ClusterConfig {
     }
 }
 
-/// True if only programs on this machine can reach the address.
+/// Returns true if only programs on this machine can reach the address.
 fn is_local(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }

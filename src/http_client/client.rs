@@ -108,8 +108,8 @@ fn is_repeatable(request: &Request) -> bool {
     request.method().is_idempotent() || request.headers().contains_key(IDEMPOTENCY_KEY)
 }
 
-/// True if the connection ended before the head of a response. Only errors of sending come here:
-/// a connection that ends after the head is an error of the response body.
+/// Returns true if the connection ended before the head of a response. Only errors of sending come
+/// here: a connection that ends after the head is an error of the response body.
 fn is_unanswered(error: &reqwest::Error) -> bool {
     let first: &(dyn std::error::Error + 'static) = error;
     std::iter::successors(Some(first), |error| error.source()).any(|cause| {

@@ -176,7 +176,7 @@ impl Admission {
     }
 }
 
-/// True for paths that are answered even if the server is full.
+/// Returns true for paths that are answered even if the server is full.
 pub(crate) fn is_control(path: &str) -> bool {
     CONTROL_PATHS.contains(&path)
 }

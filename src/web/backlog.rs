@@ -75,7 +75,7 @@ impl Backlog {
         })
     }
 
-    /// True if more bytes are queued than allowed.
+    /// Returns true if more bytes are queued than allowed.
     pub(crate) fn is_full(&self) -> bool {
         self.bytes() > self.0.max
     }
@@ -171,7 +171,7 @@ impl Held {
         self.bytes
     }
 
-    /// True if the bytes are within the share of one queue.
+    /// Returns true if the bytes are within the share of one queue.
     pub(crate) fn is_within_share(&self) -> bool {
         may_hold(self.bytes, 0, self.backlog.bytes(), self.backlog.0.max)
     }
@@ -207,7 +207,7 @@ fn share_of(waiting: usize, max: usize) -> usize {
     SHARE_MIN.max(max.saturating_sub(waiting) / SHARE_PART)
 }
 
-/// True if a queue with `own` of the `waiting` bytes may hold `more` in addition.
+/// Returns true if a queue with `own` of the `waiting` bytes may hold `more` in addition.
 fn may_hold(own: usize, more: usize, waiting: usize, max: usize) -> bool {
     waiting <= own || own + more <= share_of(waiting, max)
 }

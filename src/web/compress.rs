@@ -25,7 +25,7 @@ const HERE_BYTES_MAX: u64 = 64 * 1024;
 const TEXTS: [&str; 5] =
     ["application/json", "application/problem+json", "text/html", "text/css", "text/javascript"];
 
-/// True if the client accepts gzip.
+/// Returns true if the client accepts gzip.
 pub(crate) fn is_asked_for(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(ACCEPT_ENCODING).filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).any(|coding| {
@@ -85,8 +85,8 @@ async fn gzip_on_thread(bytes: Bytes) -> Bytes {
     compressing.await.unwrap_or_else(|_| gzip(&bytes, Compression::fast()))
 }
 
-/// True for compressible types. Answers with an ETag are files, which bring their own encoding, or
-/// asks, whose tag would have to be another one.
+/// Returns true for compressible types. Answers with an ETag are files, which bring their own
+/// encoding, or asks, whose tag would have to be another one.
 fn shrinks(headers: &HeaderMap) -> bool {
     if headers.contains_key(CONTENT_ENCODING) || headers.contains_key(ETAG) {
         return false;

@@ -222,7 +222,7 @@ impl RequestHead for HttpRequest {
     }
 }
 
-/// True if the request asks for an upgrade to WebSocket.
+/// Returns true if the request asks for an upgrade to WebSocket.
 pub(crate) fn is_upgrade(headers: &HeaderMap) -> bool {
     let protocol = headers.get(UPGRADE);
     protocol.is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"))

@@ -31,14 +31,14 @@ pub(crate) fn is_operator(request: &HttpRequest) -> bool {
     is_known || is_local(request)
 }
 
-/// True for a request of a program on this machine that is not forwarded.
+/// Returns true for a request of a program on this machine that is not forwarded.
 fn is_local(request: &HttpRequest) -> bool {
     let address = request.peer_addr().map(|peer| peer.ip());
     let is_here = address.as_ref().map(IpAddr::to_canonical).is_some_and(|it| it.is_loopback());
     is_here && !is_forwarded(request.headers()) && !is_rebound(request.headers())
 }
 
-/// True if a proxy on this machine forwards the request of another client.
+/// Returns true if a proxy on this machine forwards the request of another client.
 fn is_forwarded(headers: &HeaderMap) -> bool {
     // Forwarded, X-Forwarded-*, X-Original-Forwarded-For; X-Real-IP, CF-Connecting-IP and others.
     let is_mark =
@@ -46,8 +46,8 @@ fn is_forwarded(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| is_mark(name.as_str()))
 }
 
-/// True if a page of another site may have sent the request: it can make its own host name resolve
-/// to loopback, and its browser runs on this machine.
+/// Returns true if a page of another site may have sent the request: it can make its own host name
+/// resolve to loopback, and its browser runs on this machine.
 fn is_rebound(headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).map(HeaderValue::to_str);
     headers.contains_key(ORIGIN) && !host.is_some_and(|host| host.is_ok_and(is_local_host))

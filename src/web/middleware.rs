@@ -220,7 +220,7 @@ fn has_body(headers: &HeaderMap) -> bool {
         || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0")
 }
 
-/// True if the answer was given before the whole body was read.
+/// Returns true if the answer was given before the whole body was read.
 fn is_unread<B>(response: &HttpResponse<B>) -> bool {
     let extensions = response.extensions();
     let code = extensions.get::<Refused>().map(|refused| refused.code);
@@ -334,9 +334,9 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
     headers.get(X_REQUEST_ID).filter(is_fit).cloned().unwrap_or_else(request_ids::next)
 }
 
-/// True if a request names a host that the server does not answer to. A proxy may keep the host under
-/// which people reach the pages of links, whose addresses only their holders know. Requests without a host do
-/// not come from browsers, and health checks are always answered.
+/// Returns true if a request names a host that the server does not answer to. A proxy may keep the
+/// host under which people reach the pages of links, whose addresses only their holders know.
+/// Requests without a host do not come from browsers, and health checks are always answered.
 fn is_unknown_host(origins: &Origins, request: &ServiceRequest) -> bool {
     let is_link = admission::is_link(request.path());
     let is_known = |host: &HeaderValue| {

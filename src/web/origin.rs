@@ -27,14 +27,14 @@ impl Origins {
         Self { patterns, names, loopback_only, name_of_links }
     }
 
-    /// True if a page of this origin may read answers and change things.
+    /// Returns true if a page of this origin may read answers and change things.
     pub(crate) fn allow(&self, origin: &str, host: Option<&str>) -> bool {
         let origin = origin.to_ascii_lowercase();
         self.is_own(&origin, host) || self.patterns.iter().any(|pattern| matches(pattern, &origin))
     }
 
-    /// True if the server answers to this `Host`. A page of another site whose name resolves to
-    /// loopback could otherwise read every answer as same-origin.
+    /// Returns true if the server answers to this `Host`. A page of another site whose name
+    /// resolves to loopback could otherwise read every answer as same-origin.
     pub(crate) fn answer_to(&self, host: &str) -> bool {
         let name = name_of(host);
         !self.loopback_only
@@ -43,14 +43,14 @@ impl Origins {
             || self.allow_all()
     }
 
-    /// True if this `Host` is where people reach links. A page whose name resolves to loopback has
-    /// another one.
+    /// Returns true if this `Host` is where people reach links. A page whose name resolves to
+    /// loopback has another one.
     pub(crate) fn is_of_links(&self, host: &str) -> bool {
         let name = name_of(host);
         self.name_of_links.as_deref().is_some_and(|known| known.eq_ignore_ascii_case(name))
     }
 
-    /// True if the configuration allows every origin.
+    /// Returns true if the configuration allows every origin.
     pub(crate) fn allow_all(&self) -> bool {
         self.patterns.iter().any(|pattern| pattern == "*")
     }
@@ -88,8 +88,8 @@ fn name_of(authority: &str) -> &str {
     }
 }
 
-/// True if a host, with or without a port, is an address or `localhost`: neither is resolved by a
-/// name server of someone else.
+/// Returns true if a host, with or without a port, is an address or `localhost`: neither is
+/// resolved by a name server of someone else.
 pub(crate) fn is_local_host(host: &str) -> bool {
     is_local_name(name_of(host))
 }

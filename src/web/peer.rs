@@ -93,8 +93,8 @@ impl Peer {
         }
     }
 
-    /// True if the client has disconnected. Also true if it has only shut down its sending side;
-    /// false as long as a further request is unread.
+    /// Returns true if the client has disconnected. Also true if it has only shut down its sending
+    /// side; false as long as a further request is unread.
     fn has_left(&self) -> bool {
         // The descriptor is shared with the framework's non-blocking one: this never waits.
         match self.0.peek(&mut [0]) {
@@ -142,7 +142,7 @@ async fn becomes_writable(socket: &TcpStream) -> io::Result<()> {
     watched.async_io(Interest::WRITABLE, check).await
 }
 
-/// True if a write would not block, which includes a closed connection.
+/// Returns true if a write would not block, which includes a closed connection.
 fn is_writable(socket: &TcpStream) -> bool {
     let mut socket = [PollFd::new(socket, PollFlags::OUT)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -165,7 +165,7 @@ impl Watch {
         Self(None)
     }
 
-    /// True if the client has disconnected.
+    /// Returns true if the client has disconnected.
     pub(crate) fn has_left(&self) -> bool {
         match &self.0 {
             Some(socket) => socket.upgrade().is_none_or(|socket| Peer(socket).has_left()),

@@ -240,7 +240,8 @@ impl<T> SubscriberQueue<T> {
         self.queue.borrow().items.len()
     }
 
-    /// True if more than a quarter of the room is used, or more than the share of the backlog.
+    /// Returns true if more than a quarter of the room is used, or more than the share of the
+    /// backlog.
     pub(crate) fn is_filling(&self) -> bool {
         let queue = self.queue.borrow();
         queue.events > self.limits.events / 4

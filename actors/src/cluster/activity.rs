@@ -25,12 +25,12 @@ pub struct Activity {
 }
 
 impl Activity {
-    /// True if an execution of the workflow is running.
+    /// Returns true if an execution of the workflow is running.
     pub fn is_workflow_running(&self, workflow_id: &str) -> bool {
         self.workflows.contains(workflow_id)
     }
 
-    /// True if a generation of the agent is running.
+    /// Returns true if a generation of the agent is running.
     pub fn is_agent_working(&self, agent_id: &str) -> bool {
         self.agents.contains(agent_id)
     }

@@ -148,8 +148,8 @@ impl Order {
         Some(Self { execution: execution.clone(), command })
     }
 
-    /// True if the order may be sent again when its owner was lost while it carried it out: a read,
-    /// or a change whose key shows whether it was made.
+    /// Returns true if the order may be sent again when its owner was lost while it carried it out:
+    /// a read, or a change whose key shows whether it was made.
     pub(crate) fn is_repeatable(&self) -> bool {
         match &self.command {
             OrderedCommand::Start { idempotency, .. }

@@ -59,7 +59,7 @@ struct Elsewhere {
 }
 
 impl Deciding {
-    /// True if the end of this attempt is known and waits to be decided.
+    /// Returns true if the end of this attempt is known and waits to be decided.
     pub(super) fn is_about(&self, path: &StepPath, attempt: u32) -> bool {
         let now = self.elsewhere.iter().map(|elsewhere| &elsewhere.request);
         now.chain(&self.queue).any(|request| {
@@ -98,7 +98,7 @@ impl Deciding {
     }
 }
 
-/// True if a command does not wait for the decision under way.
+/// Returns true if a command does not wait for the decision under way.
 fn is_urgent(command: &Command) -> bool {
     match command {
         Command::Suspend { .. } | Command::Cancel { .. } | Command::Abort { .. } => true,

@@ -43,7 +43,7 @@ pub(super) enum OutcomeAnswer {
 }
 
 impl OutcomeAnswer {
-    /// True if the caller has disconnected.
+    /// Returns true if the caller has disconnected.
     pub(super) fn is_closed(&self) -> bool {
         match self {
             Self::Start(StartAnswer::OnSettled(answer)) => answer.is_closed(),

@@ -77,7 +77,7 @@ impl ExecutionActor {
         });
     }
 
-    /// True if an attempt is still to run: the execution may have changed since it began.
+    /// Returns true if an attempt is still to run: the execution may have changed since it began.
     pub(super) fn is_current(&self, path: &StepPath, attempt: u32) -> bool {
         self.life.as_ref().is_some_and(|life| {
             let effects = life.machine.effects(life.durable_seq);

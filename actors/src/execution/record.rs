@@ -271,7 +271,7 @@ fn row_error(outcome: &Outcome) -> Option<Arc<Failure>> {
     Some(Arc::new(Failure { message, ..failure }))
 }
 
-/// True if a fact changes the status that the parent sees.
+/// Returns true if a fact changes the status that the parent sees.
 pub(super) fn concerns_parent(fact: &Fact) -> bool {
     let moves = matches!(fact, Fact::WorkflowSuspended { .. } | Fact::WorkflowResumed);
     moves || fact.end().is_some()

@@ -86,7 +86,8 @@ impl SnapshotMark {
         }
     }
 
-    /// True if another is due: at least `events` after this one, and facts that outweigh it.
+    /// Returns true if another is due: at least `events` after this one, and facts that outweigh
+    /// it.
     fn is_outgrown_by(&self, state: &State, events: u64) -> bool {
         let facts = state.facts_applied.saturating_sub(self.facts);
         let values = state.bytes.saturating_sub(self.value_bytes);
@@ -147,7 +148,7 @@ impl LiveExecution {
         self.is_snapshot_due(SNAPSHOT_EVERY).then(|| self.take_snapshot())?
     }
 
-    /// True if a snapshot is due before the execution leaves memory.
+    /// Returns true if a snapshot is due before the execution leaves memory.
     pub(super) fn needs_snapshot(&self) -> bool {
         self.is_snapshot_due(SNAPSHOT_WHEN_IDLE)
     }

@@ -45,7 +45,7 @@ impl Unavailable {
         Self::Store { reason, execution: None }
     }
 
-    /// True if a later attempt of this process may succeed.
+    /// Returns true if a later attempt of this process may succeed.
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Draining { .. } | Self::Corrupt(_) => false,
@@ -96,7 +96,7 @@ impl Unavailable {
     }
 }
 
-/// True if an answer is a refusal for this reason.
+/// Returns true if an answer is a refusal for this reason.
 pub(crate) fn is_refused_as<T, E: From<Unavailable> + PartialEq>(
     answer: &Result<T, E>,
     why: Unavailable,

@@ -64,7 +64,7 @@ impl Runtime {
         answer
     }
 
-    /// True if this process serves the execution, and may believe it.
+    /// Returns true if this process serves the execution, and may believe it.
     fn serves(&self, target: &Target) -> bool {
         let ownership = &self.shared.ownership;
         ownership.serves(&target.execution_id) && ownership.is_believed()

@@ -119,7 +119,7 @@ impl Crashed {
     }
 }
 
-/// True if an execution has not changed since the process died.
+/// Returns true if an execution has not changed since the process died.
 fn is_unchanged_since(row: &Projection, crash: &Crash) -> bool {
     !row.status.is_terminal() && row.last_seq == crash.mark.last_seq
 }

@@ -195,7 +195,7 @@ impl Supervisor {
         }
     }
 
-    /// True if no command was passed to the actor after the ones that it has handled.
+    /// Returns true if no command was passed to the actor after the ones that it has handled.
     fn is_settled(&self, key: u64, delivered: u64) -> bool {
         let id = self.keys.get(&key);
         matches!(

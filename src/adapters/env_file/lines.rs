@@ -111,7 +111,7 @@ fn end_of(line: &[u8]) -> &[u8] {
     }
 }
 
-/// True if the first line of the text ends with CR LF.
+/// Returns true if the first line of the text ends with CR LF.
 fn has_crlf(text: &[u8]) -> bool {
     let first = text.split_inclusive(|byte| *byte == b'\n').next();
     first.is_some_and(|line| end_of(line) == b"\r\n")

@@ -101,7 +101,7 @@ impl Answer {
         Ok(())
     }
 
-    /// True if a call of this key is open; with another id it is another call.
+    /// Returns true if a call of this key is open; with another id it is another call.
     pub(super) fn has_open(&self, key: u64, given: &str) -> bool {
         let is_it = |call: &OpenCall| call.key == key && (given.is_empty() || call.given == given);
         self.open.iter().rev().any(is_it)
@@ -170,7 +170,7 @@ impl Answer {
         Ok(id)
     }
 
-    /// True if the model calls tools.
+    /// Returns true if the model calls tools.
     pub(super) fn has_calls(&self) -> bool {
         self.calls > 0
     }

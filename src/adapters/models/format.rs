@@ -23,8 +23,8 @@ pub(super) trait Reader: Send {
     /// Reads the next frame.
     fn read(&mut self, frame: &Value, answer: &mut Answer) -> Result<(), ModelError>;
 
-    /// True if the provider has marked the answer as complete. In most formats only the end of the
-    /// connection does.
+    /// Returns true if the provider has marked the answer as complete. In most formats only the end
+    /// of the connection does.
     fn is_done(&self) -> bool {
         false
     }

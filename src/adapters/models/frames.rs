@@ -105,7 +105,7 @@ impl Frames {
         }
     }
 
-    /// True if the body had any data, readable or not.
+    /// Returns true if the body had any data, readable or not.
     pub(super) fn had_data(&self) -> bool {
         self.any || self.kind == Kind::Whole
     }

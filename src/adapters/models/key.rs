@@ -63,7 +63,7 @@ pub(super) fn redacted(text: &str, key: Option<&ApiKey>) -> String {
     without_suspects(&text)
 }
 
-/// True for a character that ends a key.
+/// Returns true for a character that ends a key.
 fn ends_key(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '\'' | ',' | ';' | '&' | '<' | '>' | ')' | '}' | ']')
 }

@@ -55,8 +55,8 @@ pub(super) fn pause_before_next(
     (pause < left).then_some(pause)
 }
 
-/// True if another model is tried after the last failed attempt: not if the provider refused the
-/// request itself, which would only hide the mistake.
+/// Returns true if another model is tried after the last failed attempt: not if the provider
+/// refused the request itself, which would only hide the mistake.
 pub(super) fn is_for_fallback(error: &ModelError) -> bool {
     match error.kind {
         ModelErrorKind::RateLimited

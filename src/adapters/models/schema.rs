@@ -27,14 +27,14 @@ const STRICT_KEYWORDS: [&str; 18] = [
     "maxItems",
 ];
 
-/// True if the schema itself has `type: object`, without alternatives.
+/// Returns true if the schema itself has `type: object`, without alternatives.
 pub(super) fn is_of_object(schema: &Value) -> bool {
     let is_plain = |key| schema.get(key).is_none();
     schema["type"] == "object" && is_plain("anyOf") && is_plain("oneOf") && is_plain("allOf")
 }
 
-/// True if OpenAI's strict mode accepts the schema unchanged. Others are sent unchanged too, but
-/// without strict mode: rewriting a schema would change what the caller asked for.
+/// Returns true if OpenAI's strict mode accepts the schema unchanged. Others are sent unchanged
+/// too, but without strict mode: rewriting a schema would change what the caller asked for.
 pub(super) fn is_strict(schema: &Value) -> bool {
     is_of_object(schema) && is_strict_within(schema, STRICT_DEPTH_MAX)
 }
@@ -63,7 +63,8 @@ fn names_object(keywords: &Map<String, Value>) -> bool {
     of_type || keywords.contains_key("properties")
 }
 
-/// True if all members are named, required and strict themselves, and no others are allowed.
+/// Returns true if all members are named, required and strict themselves, and no others are
+/// allowed.
 fn has_strict_members(keywords: &Map<String, Value>, inner: impl Fn(&Value) -> bool) -> bool {
     let Some(Value::Object(members)) = keywords.get("properties") else { return false };
     let Some(Value::Array(required)) = keywords.get("required") else { return members.is_empty() };

@@ -97,7 +97,8 @@ fn client() -> Result<Client, reqwest::Error> {
         .build()
 }
 
-/// True if a redirect stays within the origin of the first request and the limit of redirects.
+/// Returns true if a redirect stays within the origin of the first request and the limit of
+/// redirects.
 fn is_allowed(attempt: &Attempt<'_>) -> bool {
     let before = attempt.previous();
     before.len() <= REDIRECTS_MAX

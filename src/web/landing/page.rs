@@ -102,7 +102,7 @@ impl Page<'_> {
         self.policy.is_some_and(|policy| policy.gate(row).needs_token(path))
     }
 
-    /// True if a browser can follow a link to this route: it exists and requires no token.
+    /// Returns true if a browser can follow a link to this route: it exists and requires no token.
     fn is_link(&self, name: RouteName) -> bool {
         let rows = self.catalogue.rows();
         rows.iter().any(|row| row.name == name && !self.needs_token(row, &row.path))
@@ -254,8 +254,8 @@ impl Page<'_> {
     }
 }
 
-/// True if the path alone gives an answer to people, without parameters and without requests to
-/// other servers.
+/// Returns true if the path alone gives an answer to people, without parameters and without
+/// requests to other servers.
 fn is_followed(row: &Route) -> bool {
     let asks_for_more = matches!(
         row.name,

@@ -179,7 +179,7 @@ impl<T: Clone> Broadcast<T> {
         Poll::Pending
     }
 
-    /// True if a subscriber has taken all events before a number.
+    /// Returns true if a subscriber has taken all events before a number.
     pub(super) fn has_taken(&self, id: u64, upto: u64) -> bool {
         self.subscribers.get(&id).is_none_or(|subscriber| subscriber.next >= upto)
     }

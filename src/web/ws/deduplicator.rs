@@ -26,7 +26,8 @@ impl Deduplicator {
         self.newest = self.newest.max(at);
     }
 
-    /// True if a live frame repeats an event that was read. Each read event is removed once.
+    /// Returns true if a live frame repeats an event that was read. Each read event is removed
+    /// once.
     pub(super) fn is_repeat(&mut self, frame: &Frame) -> bool {
         if frame.at.ms_since(self.newest) > DISORDER_MS {
             self.read.clear();

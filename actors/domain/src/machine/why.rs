@@ -89,7 +89,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// True for a wait that is recorded, so that any process can tell it.
+    /// Returns true for a wait that is recorded, so that any process can tell it.
     pub fn is_recorded(&self) -> bool {
         match self {
             Self::Hold { .. }

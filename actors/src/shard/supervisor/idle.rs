@@ -27,7 +27,8 @@ pub(super) struct IdleEntry {
 }
 
 impl Live {
-    /// True if there may be work in progress: one that was idle may have got a command since.
+    /// Returns true if there may be work in progress: one that was idle may have got a command
+    /// since.
     pub(super) fn is_busy(&self) -> bool {
         self.idle.as_ref().is_none_or(|since| since.handled != self.delivered)
     }

@@ -39,7 +39,7 @@ pub(super) enum Turn {
 }
 
 impl Turn {
-    /// True if it is read for a caller.
+    /// Returns true if it is read for a caller.
     pub(super) fn is_requested(self) -> bool {
         matches!(self, Self::Requested | Self::RequestedEarly)
     }
@@ -80,7 +80,7 @@ impl Supervisor {
         }
     }
 
-    /// True if an execution that was loaded without room is still in memory.
+    /// Returns true if an execution that was loaded without room is still in memory.
     fn has_one_beyond(&self) -> bool {
         let beyond = self.turns.beyond.as_ref();
         beyond.is_some_and(|id| self.entries.contains_key(id))

@@ -75,7 +75,8 @@ async fn beginning(mut answer: Response, bytes_max: usize) -> Result<(Vec<u8>, b
     Ok((bytes, true))
 }
 
-/// True for `application/json`, with or without parameters, and for types that end with `+json`.
+/// Returns true for `application/json`, with or without parameters, and for types that end with
+/// `+json`.
 fn is_json(content_type: &[u8]) -> bool {
     let essence = content_type.split(|byte| *byte == b';').next().unwrap_or_default();
     let essence = essence.trim_ascii().to_ascii_lowercase();

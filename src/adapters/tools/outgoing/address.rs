@@ -33,7 +33,7 @@ const SPECIAL_V6: &[([u16; 8], u32)] = &[
     ([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20),
 ];
 
-/// True for an address of the public internet: not private, loopback, link-local, shared,
+/// Returns true for an address of the public internet: not private, loopback, link-local, shared,
 /// multicast, reserved, or one of these embedded in an IPv6 address.
 pub fn is_public(address: IpAddr) -> bool {
     match address {

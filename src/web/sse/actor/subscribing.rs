@@ -105,7 +105,7 @@ impl EventStreamActor {
     }
 }
 
-/// True if a later attempt to subscribe may succeed. A process that drains ends its streams
+/// Returns true if a later attempt to subscribe may succeed. A process that drains ends its streams
 /// itself.
 fn is_passing(error: &DescribeError) -> bool {
     match error {

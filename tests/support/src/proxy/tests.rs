@@ -48,7 +48,7 @@ impl Client {
         self.receive()
     }
 
-    /// True if nothing arrives for a moment.
+    /// Returns true if nothing arrives for a moment.
     fn is_silent(&mut self) -> bool {
         let set_timeout = |client: &Self, time| client.0.get_ref().set_read_timeout(Some(time));
         set_timeout(self, MOMENT).unwrap();
