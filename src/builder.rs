@@ -54,7 +54,7 @@ use greenroom_actors::domain::expression::CLOSURE;
 use greenroom_actors::domain::plan::{Callers, Plan, Problem, lints, no_function};
 use serde_json::Value;
 
-pub use greenroom_actors::domain::definition::{HttpMethod, OnError, Projection};
+pub use greenroom_actors::domain::definition::{HttpMethod, Mapping, OnError};
 
 pub use crate::config::{AgentAnswer, WorkflowAnswer};
 
@@ -140,7 +140,7 @@ impl Workflow {
     /// closure over a [`Scope`].
     pub fn result<Shape>(mut self, result: impl Computation<Shape>) -> Self {
         let (result, closure) = result.given().named("result");
-        self.definition.result = Some(Projection(result));
+        self.definition.result = Some(Mapping(result));
         self.code.closures.extend(closure);
         self
     }

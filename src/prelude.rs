@@ -12,7 +12,7 @@
 //! ```
 
 pub use crate::builder::{
-    Agent, Block, Compensation, OnError, Projection, Retry, Scope, Step, Suspend, Tool, Workflow,
+    Agent, Block, Compensation, Mapping, OnError, Retry, Scope, Step, Suspend, Tool, Workflow,
 };
 pub use crate::step::{StepContext, StepError, StepOutcome};
 pub use crate::tool::{Approval, ToolContext, ToolError};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::domain::fact::{Replayed, Start};
+use crate::domain::ids::StepPath;
 use crate::domain::machine::{Machine, ReplayFrom, ReplayRefusal};
 use crate::domain::plan::Plan;
 use crate::requests::{StartError, Unavailable};
@@ -18,6 +19,11 @@ pub enum ReplayError {
     NotReplayable { step: String, from: Vec<Arc<str>> },
     #[error("no step failed{}", possible_steps(.from))]
     NoStepFailed { from: Vec<Arc<str>> },
+    #[error(
+        "a person skipped the compensation {compensation}, so a step has to be named{}",
+        possible_steps(.from)
+    )]
+    CompensationSkipped { compensation: StepPath, from: Vec<Arc<str>> },
     #[error("the execution compensates, so a step has to be named")]
     Compensating,
     #[error("the record does not match the current definition: {0}")]
@@ -45,6 +51,9 @@ impl From<ReplayRefusal> for ReplayError {
             ReplayRefusal::UnknownStep(step) => Self::UnknownStep(step),
             ReplayRefusal::NotReplayable { step, from } => Self::NotReplayable { step, from },
             ReplayRefusal::NoStepFailed { from } => Self::NoStepFailed { from },
+            ReplayRefusal::CompensationSkipped { compensation, from } => {
+                Self::CompensationSkipped { compensation, from }
+            }
             ReplayRefusal::Compensating => Self::Compensating,
             ReplayRefusal::DefinitionDiffers(detail) => Self::DefinitionDiffers(detail),
             ReplayRefusal::DoesNotSuspend(step) => Self::DoesNotSuspend(step),

@@ -50,7 +50,7 @@ use crate::domain::plan::Plan;
 use crate::limits::RuntimeLimits;
 use crate::observe::span::{Observer, ObserverId};
 use crate::ports::clock::Clock;
-use crate::ports::store::{CountsOfUser, ExecutionCount, OpenAskCounts, Place, Portion};
+use crate::ports::store::{CountsOfUser, ExecutionCount, FactCursor, OpenAskCounts, Portion};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
 use crate::runtime::rows::RowReads;
@@ -193,7 +193,7 @@ impl Runtime {
     pub async fn portion(
         &self,
         id: &ExecutionId,
-        from: Place,
+        from: FactCursor,
         bytes: usize,
     ) -> Result<Portion, Unavailable> {
         Ok(self.shared.store.portion(id, from, bytes).await?)

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::{self, BoxStream, StreamExt as _};
-use greenroom_actors::domain::definition::Projection;
+use greenroom_actors::domain::definition::Mapping;
 use greenroom_actors::ports::model::{
     FinishReason, LanguageModel, ModelAnswer, ModelError, ModelEvent, ModelRequest,
 };
@@ -65,12 +65,12 @@ impl MockRule {
 
     /// Answers an object as JSON; its strings are expressions.
     pub fn object(members: Value) -> Self {
-        Self::of(MockAction::Object(Projection(members)))
+        Self::of(MockAction::Object(Mapping(members)))
     }
 
     /// Calls a tool; the strings of the arguments are expressions.
     pub fn call(tool: impl Into<String>, arguments: Value) -> Self {
-        Self::of(MockAction::ToolCalls(vec![(tool.into(), Projection(arguments))]))
+        Self::of(MockAction::ToolCalls(vec![(tool.into(), Mapping(arguments))]))
     }
 
     /// Fails with this message.
@@ -101,9 +101,9 @@ pub enum MockAction {
     /// Template of the text; if the request has a schema, of JSON.
     Reply(String),
     /// Names of tools, each with expressions for its arguments.
-    ToolCalls(Vec<(String, Projection)>),
+    ToolCalls(Vec<(String, Mapping)>),
     /// Expressions of an object, answered as JSON.
-    Object(Projection),
+    Object(Mapping),
     /// Failure with this message, before the first byte.
     Error(String),
     /// The answer without rules: for rules that only delay.

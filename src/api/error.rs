@@ -134,6 +134,9 @@ pub enum ApiError {
     StepNotReplayable { step: String, from: Vec<Arc<str>> },
     #[error("No step failed; name one in stepId{}", possible_steps(.0))]
     NoStepFailed(Vec<Arc<str>>),
+    /// Without a step, what the skipped compensation left as it is would happen twice.
+    #[error("A person skipped {compensation}; name a step in stepId{}", possible_steps(.from))]
+    CompensationSkipped { compensation: Arc<str>, from: Vec<Arc<str>> },
     #[error("The record does not match the current definition: {0}")]
     DefinitionDiffers(String),
     #[error("Step {0} does not suspend; remove resumeData")]
@@ -315,7 +318,9 @@ impl ApiError {
             Self::SeveralStepsWaiting(_) => ErrorCode::StepAmbiguous,
             Self::StepAsks(_) => ErrorCode::StepAsks,
             Self::SuspensionPassed { .. } => ErrorCode::SuspensionPassed,
-            Self::StepNotReplayable { .. } | Self::NoStepFailed(_) => ErrorCode::StepNotReplayable,
+            Self::StepNotReplayable { .. }
+            | Self::NoStepFailed(_)
+            | Self::CompensationSkipped { .. } => ErrorCode::StepNotReplayable,
             Self::DefinitionDiffers(_) => ErrorCode::DefinitionDiffers,
             Self::StepDoesNotSuspend(_) => ErrorCode::StepDoesNotSuspend,
             Self::ResumeDataInvalid(_) => ErrorCode::ResumeDataInvalid,

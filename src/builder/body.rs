@@ -16,12 +16,12 @@
 //! assert_eq!(plan.definition.steps.len(), 3);
 //! ```
 
-use greenroom_actors::domain::definition::{Body, CommandBody, HttpBody, HttpMethod, Projection};
+use greenroom_actors::domain::definition::{Body, CommandBody, HttpBody, HttpMethod, Mapping};
 use serde_json::Value;
 
 /// Returns a body that evaluates a value: strings are expressions, also inside arrays and objects.
 pub fn map(value: Value) -> Body {
-    Body::Map(Projection(value))
+    Body::Map(Mapping(value))
 }
 
 /// Returns a body that calls a registered function.
@@ -81,13 +81,13 @@ impl Http {
 
     /// Adds a query parameter. Strings are expressions; `none` omits it, an array repeats it.
     pub fn query(mut self, key: impl Into<String>, value: Value) -> Self {
-        self.0.query.insert(key.into(), Projection(value));
+        self.0.query.insert(key.into(), Mapping(value));
         self
     }
 
     /// Sets the body, sent as JSON. Strings are expressions.
     pub fn body(mut self, value: Value) -> Self {
-        self.0.body = Some(Projection(value));
+        self.0.body = Some(Mapping(value));
         self
     }
 }
@@ -110,7 +110,7 @@ impl Command {
 
     /// Sets the standard input, sent as JSON. Strings are expressions. Default: the step's `data`.
     pub fn input(mut self, value: Value) -> Self {
-        self.0.input = Some(Projection(value));
+        self.0.input = Some(Mapping(value));
         self
     }
 

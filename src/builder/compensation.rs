@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use greenroom_actors::domain::definition::{self, Body, Projection, StepKind};
+use greenroom_actors::domain::definition::{self, Body, Mapping, StepKind};
 use greenroom_actors::domain::plan::Problem;
 use serde_json::Value;
 
@@ -113,7 +113,7 @@ impl Compensation {
             if let StepKind::Then { body: Body::Tool { args: given, .. } }
             | StepKind::Workflow { input: given, .. } = &mut rule.kind
             {
-                *given = Some(Projection(value));
+                *given = Some(Mapping(value));
             }
         }
         let problem = |(key, message): (&str, &str)| Problem {

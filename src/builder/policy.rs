@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use greenroom_actors::domain::definition::{
-    EscalateRule, OnTimeout, Projection, RetryPolicy, SuspendRule,
+    EscalateRule, Mapping, OnTimeout, RetryPolicy, SuspendRule,
 };
 use serde_json::Value;
 
@@ -113,12 +113,12 @@ impl Suspend {
         }
         if let Some(given) = payload {
             let (payload, closure) = given.named(&format!("{step}.suspend.payload"));
-            rule.payload = Some(Projection(payload));
+            rule.payload = Some(Mapping(payload));
             closures.extend(closure);
         }
         if let Some(given) = on_timeout_resume {
             let (data, closure) = given.named(&format!("{step}.suspend.on_timeout"));
-            rule.on_timeout = OnTimeout::Resume(Projection(data));
+            rule.on_timeout = OnTimeout::Resume(Mapping(data));
             closures.extend(closure);
         }
         (rule, closures)

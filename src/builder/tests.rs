@@ -9,7 +9,7 @@ use greenroom_actors::ports::model::ModelOptions;
 use serde_json::json;
 
 use super::{
-    Block, Command, Http, HttpMethod, OnError, Projection, Retry, Step, Suspend, Workflow, command,
+    Block, Command, Http, HttpMethod, Mapping, OnError, Retry, Step, Suspend, Workflow, command,
     http, map, run, tool,
 };
 use crate::config::workflows::kind;
@@ -131,7 +131,7 @@ fn spine() -> Workflow {
                     Block::new("fast").then("now", map(json!("1"))),
                 ],
             )
-            .on_error(OnError::Value(Projection(json!({ "x": "data" })))),
+            .on_error(OnError::Value(Mapping(json!({ "x": "data" })))),
         )
         .step(
             Step::workflow("child", "other")

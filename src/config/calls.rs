@@ -32,8 +32,8 @@ pub(super) fn http(section: &Section<'_>) -> Option<HttpBody> {
     }
     let headers = texts_with_secrets(section, "headers");
     let query = section.named_entries("query").into_iter();
-    let query: Vec<_> = query.map(|(key, entry)| Some((key, entry.projection()?))).collect();
-    let body = section.get("body").map(|entry| entry.projection());
+    let query: Vec<_> = query.map(|(key, entry)| Some((key, entry.mapping()?))).collect();
+    let body = section.get("body").map(|entry| entry.mapping());
     Some(HttpBody {
         method: method?,
         url: url?,
@@ -55,7 +55,7 @@ pub(super) fn command(section: &Section<'_>) -> Option<CommandBody> {
         let has_program = argv.first().is_some_and(|program| !program.is_empty());
         if has_program { Some(argv) } else { entry.refuse("must name a program") }
     });
-    let input = section.get("input").map(|entry| entry.projection());
+    let input = section.get("input").map(|entry| entry.mapping());
     let env = texts_with_secrets(section, "env");
     let cwd = section.get("cwd").map(|entry| entry.filled_text());
     let bytes = |key, bounds: RangeInclusive<i64>| {

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use greenroom_actors::domain::definition::Projection;
+use greenroom_actors::domain::definition::Mapping;
 use serde_json::{Map, Number, Value};
 use toml::de::{DeArray, DeInteger, DeValue};
 use url::Url;
@@ -219,8 +219,8 @@ impl<'a> Entry<'a> {
         items.iter().filter_map(Entry::section).collect()
     }
 
-    pub(crate) fn projection(&self) -> Option<Projection> {
-        self.json().map(Projection)
+    pub(crate) fn mapping(&self) -> Option<Mapping> {
+        self.json().map(Mapping)
     }
 
     /// Reads a JSON Schema or, from a string, the file with one. An inline schema is checked when

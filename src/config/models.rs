@@ -6,7 +6,7 @@ mod provider;
 use std::collections::BTreeMap;
 
 use greenroom_actors::agent::AgentDefinition;
-use greenroom_actors::domain::definition::Projection;
+use greenroom_actors::domain::definition::Mapping;
 use serde_json::{Map, Value};
 
 use crate::adapters::mock::{MockAction, MockConfig, MockRule};
@@ -175,7 +175,7 @@ fn read_action(section: &Section<'_>, called: &mut Vec<RuleCall>) -> Option<Mock
         in_scope().template(&entry);
         entry.text().map(MockAction::Reply)
     });
-    let object = section.get("object").and_then(|entry| projection(&entry).map(MockAction::Object));
+    let object = section.get("object").and_then(|entry| mapping(&entry).map(MockAction::Object));
     let error = section.get("error").and_then(|entry| entry.text()).map(MockAction::Error);
     let call = section.section("tool_call").and_then(|it| tool_call(it, called));
     let calls = section.get("tool_calls").map(|entry| {
@@ -186,18 +186,18 @@ fn read_action(section: &Section<'_>, called: &mut Vec<RuleCall>) -> Option<Mock
     reply.or(object).or(error).or_else(|| calls.map(MockAction::ToolCalls))
 }
 
-fn projection(entry: &Entry<'_>) -> Option<Projection> {
-    in_scope().projection(entry);
-    entry.projection()
+fn mapping(entry: &Entry<'_>) -> Option<Mapping> {
+    in_scope().mapping(entry);
+    entry.mapping()
 }
 
-fn tool_call(section: Section<'_>, called: &mut Vec<RuleCall>) -> Option<(String, Projection)> {
+fn tool_call(section: Section<'_>, called: &mut Vec<RuleCall>) -> Option<(String, Mapping)> {
     let entry = section.required("name");
     let name = entry.as_ref().and_then(Entry::filled_text);
     if let (Some(entry), Some(name)) = (&entry, &name) {
         called.push(RuleCall { tool: name.clone(), spot: entry.place.spot() });
     }
-    let args = section.get("args").map(|entry| projection(&entry));
+    let args = section.get("args").map(|entry| mapping(&entry));
     section.close();
-    Some((name?, args.unwrap_or_else(|| Some(Projection(Value::Object(Map::new()))))?))
+    Some((name?, args.unwrap_or_else(|| Some(Mapping(Value::Object(Map::new()))))?))
 }

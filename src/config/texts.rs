@@ -56,19 +56,19 @@ impl TextScope {
     }
 
     /// Checks every string of a value as an expression.
-    pub(crate) fn projection(&self, entry: &Entry<'_>) {
+    pub(crate) fn mapping(&self, entry: &Entry<'_>) {
         match entry.value {
             DeValue::String(_) => self.expression(entry),
             DeValue::Table(table) => {
                 for (key, _, value) in in_order(table) {
                     let place = entry.place.inner(key, value.span());
-                    self.projection(&Entry::new(place, value.get_ref()));
+                    self.mapping(&Entry::new(place, value.get_ref()));
                 }
             }
             DeValue::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
                     let place = entry.place.item(index, item.span());
-                    self.projection(&Entry::new(place, item.get_ref()));
+                    self.mapping(&Entry::new(place, item.get_ref()));
                 }
             }
             DeValue::Integer(_)

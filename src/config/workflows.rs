@@ -65,7 +65,7 @@ pub(crate) fn read(
         input_schema: schema("input_schema"),
         suspend_schema: schema("suspend_schema"),
         resume_schema: schema("resume_schema"),
-        result: section.get("result").and_then(|entry| entry.projection()),
+        result: section.get("result").and_then(|entry| entry.mapping()),
         compensate_on_cancel: section.flag("compensate_on_cancel", false),
         steps,
     };

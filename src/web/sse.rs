@@ -14,7 +14,7 @@ use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::ports::store::{Place, Portion};
+use greenroom_actors::ports::store::{FactCursor, Portion};
 use greenroom_actors::requests::{DescribeError, Subscriber, Target, Unavailable};
 use greenroom_actors::runtime::Subscription;
 use greenroom_actors::visibility::Visibility;
@@ -37,7 +37,7 @@ impl EventSource for WorkflowEvents {
     fn portion(
         &self,
         execution: ExecutionId,
-        from: Place,
+        from: FactCursor,
         bytes: usize,
     ) -> LocalBoxFuture<'static, Result<Portion, Unavailable>> {
         let runtime = Arc::clone(&self.runtime);

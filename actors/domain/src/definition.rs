@@ -30,7 +30,7 @@ pub struct WorkflowDefinition {
     /// Default for `resume_schema` of the steps.
     pub resume_schema: Option<Value>,
     /// Result of the execution; defaults to the last step's output.
-    pub result: Option<Projection>,
+    pub result: Option<Mapping>,
     /// Compensates a cancelled execution as well as one that failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub compensate_on_cancel: bool,
@@ -153,7 +153,7 @@ pub struct Block {
 #[serde(rename_all = "snake_case")]
 pub enum Body {
     /// Evaluated by the machine itself.
-    Map(Projection),
+    Map(Mapping),
     /// A registered Rust function, by name. The version selects nothing; it only changes the hash.
     Run { function: String, version: Option<String> },
     /// Calls another server.
@@ -161,14 +161,14 @@ pub enum Body {
     /// Runs a program.
     Command(CommandBody),
     /// Calls a registered tool; `args` defaults to the step's `data`.
-    Tool { tool: String, args: Option<Projection> },
+    Tool { tool: String, args: Option<Mapping> },
 }
 
-/// A value made from expressions: strings are expressions, arrays and objects are projected
+/// A value made from expressions: strings are expressions, arrays and objects are mapped
 /// recursively, numbers, booleans and null are literal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Projection(pub Value);
+pub struct Mapping(pub Value);
 
 /// Condition and contents of a step's suspension.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -177,7 +177,7 @@ pub struct SuspendRule {
     pub when: Option<String>,
     /// Template; default `Suspended at step <id>`.
     pub reason: Option<String>,
-    pub payload: Option<Projection>,
+    pub payload: Option<Mapping>,
     /// Longest wait; then `on_timeout` applies.
     pub deadline_ms: Option<u64>,
     pub on_timeout: OnTimeout,
@@ -207,7 +207,7 @@ pub enum OnTimeout {
     #[default]
     Fail,
     /// Resumes the step with this value, which is checked like that of any resume.
-    Resume(Projection),
+    Resume(Mapping),
 }
 
 /// Number of attempts, and delays between them.
@@ -253,5 +253,5 @@ pub enum OnError {
     /// `data` passes through.
     Ignore,
     /// This value is the step's output.
-    Value(Projection),
+    Value(Mapping),
 }

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::call::{CommandCall, HttpCall};
 use crate::definition::{Called, Container, RetryPolicy, WorkflowDefinition};
-use crate::expression::{CompiledProjection, Expression, Template};
+use crate::expression::{CompiledMapping, Expression, Template};
 use crate::ids::{Lane, compensated_path, step_id_of};
 use crate::schema::Schema;
 
@@ -29,7 +29,7 @@ pub struct Plan {
     /// Canonical hash of the definition, which identifies its version.
     pub hash: Arc<str>,
     pub input_schema: Option<Schema>,
-    pub result: Option<CompiledProjection>,
+    pub result: Option<CompiledMapping>,
     pub steps: Vec<Step>,
     /// True if any step has a compensation, or starts a workflow that may have one.
     pub compensates: bool,
@@ -78,7 +78,7 @@ impl Step {
 /// Work of a compiled step.
 #[derive(Debug)]
 pub enum Work {
-    Map(CompiledProjection),
+    Map(CompiledMapping),
     Call(Call),
     When {
         when: Expression,
@@ -89,7 +89,7 @@ pub enum Work {
     Agent(AgentWork),
     Workflow {
         workflow: Arc<str>,
-        input: Option<CompiledProjection>,
+        input: Option<CompiledMapping>,
     },
     /// Compensates an andWorkflow step: an execution in which the steps of the child are compensated.
     Reversal,
@@ -101,7 +101,7 @@ pub enum Work {
     },
     /// The branch runs once per item.
     ForEach {
-        items: CompiledProjection,
+        items: CompiledMapping,
         concurrency: usize,
         branches: Vec<Branch>,
     },
@@ -144,7 +144,7 @@ pub enum Call {
     /// A registered tool, by name; `args` defaults to the step's `data`.
     Tool {
         tool: Arc<str>,
-        args: Option<CompiledProjection>,
+        args: Option<CompiledMapping>,
     },
 }
 
@@ -169,10 +169,10 @@ pub struct Branch {
 pub struct Suspend {
     pub when: Option<Expression>,
     pub reason: Option<Template>,
-    pub payload: Option<CompiledProjection>,
+    pub payload: Option<CompiledMapping>,
     pub deadline_ms: Option<u64>,
     /// Data with which a passed deadline resumes the step; without it, the step fails.
-    pub on_timeout: Option<CompiledProjection>,
+    pub on_timeout: Option<CompiledMapping>,
     pub asking: Asking,
 }
 
@@ -189,7 +189,7 @@ pub struct Retry {
 pub enum AfterLastAttempt {
     Fail,
     Ignore,
-    Value(CompiledProjection),
+    Value(CompiledMapping),
     /// The step is a compensation: it asks a person.
     Ask,
 }

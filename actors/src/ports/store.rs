@@ -56,7 +56,7 @@ pub use generations::{
 };
 pub use known_tools::{KnownTool, KnownTools};
 pub use logs::{LogFilter, LogNumber, LogPage, Logs};
-pub use portion::{Mark, Place, Portion};
+pub use portion::{FactCursor, Mark, Portion};
 pub use retention::{Ended, EndedExecutions, EndedGenerations, Retention};
 pub use stored_json::{STORED_DEPTH_MAX, read_stored};
 pub use timers::{Timer, TimerChange, TimerKey};
@@ -346,7 +346,12 @@ pub trait Executions: Send + Sync {
     /// Returns about `bytes` of facts (as stored) from a place on, at least one with an event if
     /// there is one, so that a reader always makes progress. The cost depends only on the size of
     /// the result if `from` comes from the previous portion.
-    fn portion<'a>(&'a self, id: &'a ExecutionId, from: Place, bytes: usize) -> Read<'a, Portion> {
+    fn portion<'a>(
+        &'a self,
+        id: &'a ExecutionId,
+        from: FactCursor,
+        bytes: usize,
+    ) -> Read<'a, Portion> {
         Box::pin(derived::portion(self, id, from, bytes))
     }
 

@@ -2,7 +2,7 @@
 
 use crate::commands::Subject;
 use crate::domain::fact::Recorded;
-use crate::ports::store::Place;
+use crate::ports::store::FactCursor;
 use crate::requests::{DescribeError, Target, Unavailable};
 use crate::runtime::Runtime;
 
@@ -36,7 +36,7 @@ impl Runtime {
         let row = row.ok_or(DescribeError::NotFound)?;
         let mut page = EventPage { facts: Vec::new(), last_seq: row.last_seq };
         // the event may be the first one of its fact
-        let (mut from, mut bytes) = (Place::above(after.saturating_sub(1)), 0);
+        let (mut from, mut bytes) = (FactCursor::above(after.saturating_sub(1)), 0);
         let wanted = after.saturating_add(limit as u64).min(row.last_seq);
         let reach = |facts: &[Recorded]| facts.last().map_or(after, |it| it.next_seq() - 1);
         while reach(&page.facts) < wanted && bytes < PAGE_BYTES {

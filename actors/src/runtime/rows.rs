@@ -100,16 +100,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::domain::definition::{
-        Body, Projection, StepDefinition, StepKind, WorkflowDefinition,
-    };
+    use crate::domain::definition::{Body, Mapping, StepDefinition, StepKind, WorkflowDefinition};
     use crate::limits::RuntimeLimits;
     use crate::requests::DescribeError;
     use crate::testkit::{World, registry_of, start, target};
 
     #[actix::test]
     async fn as_many_are_read_at_once_as_there_is_room_for() {
-        let one = StepKind::Then { body: Body::Map(Projection(json!(1))) };
+        let one = StepKind::Then { body: Body::Map(Mapping(json!(1))) };
         let definition = WorkflowDefinition::new("w", vec![StepDefinition::new("one", one)]);
         let world = World::launch(registry_of([definition]), RuntimeLimits::default()).await;
         let (runtime, target) = (&world.runtime, target("w", "e"));

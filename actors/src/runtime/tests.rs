@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::domain::definition::{
-    Block, Body, Projection, StepDefinition, StepKind, SuspendRule, WorkflowDefinition,
+    Block, Body, Mapping, StepDefinition, StepKind, SuspendRule, WorkflowDefinition,
 };
 use crate::domain::slot::SlotSet;
 use crate::requests::ResumeExecution;
@@ -41,7 +41,7 @@ async fn executions_that_are_stopped_twice_are_waited_for_twice() {
 async fn a_caller_whose_command_is_not_decided_before_a_handover_knows_it() {
     tokio::time::pause();
     let picky = json!({ "properties": { "text": { "pattern": "^([a-z]{1,20}){1,20}$" } } });
-    let body = || Body::Map(Projection(json!("resume")));
+    let body = || Body::Map(Mapping(json!("resume")));
     let ask = |id| StepDefinition {
         suspend: Some(SuspendRule::default()),
         resume_schema: Some(picky.clone()),

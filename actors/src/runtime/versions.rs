@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
     use crate::domain::definition::{
-        Body, Projection as Values, StepDefinition, StepKind, WorkflowDefinition,
+        Body, Mapping as Values, StepDefinition, StepKind, WorkflowDefinition,
     };
     use crate::limits::RuntimeLimits;
     use crate::ports::store::ExecutionFilter;

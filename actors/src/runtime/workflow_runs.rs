@@ -189,7 +189,7 @@ mod tests {
         let id = target("slow", "g1.c1").execution_id;
         let facts = world
             .runtime
-            .portion(&id, crate::ports::store::Place::default(), 1)
+            .portion(&id, crate::ports::store::FactCursor::default(), 1)
             .await
             .unwrap()
             .facts;

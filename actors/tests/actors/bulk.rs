@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::domain::definition::{
-    Compensation, Projection, RetryPolicy, StepDefinition, WorkflowDefinition,
+    Compensation, Mapping, RetryPolicy, StepDefinition, WorkflowDefinition,
 };
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::principal::Principal;
@@ -280,7 +280,7 @@ async fn a_replay_begins_before_what_was_undone_and_counts_what_no_replay_fits()
         compensate: Some(Box::new(Compensation::new(undo))),
         ..map("hold", json!(1))
     };
-    let result = Some(Projection(json!("data.missing.thing")));
+    let result = Some(Mapping(json!("data.missing.thing")));
     let definitions = [
         workflow("order", vec![map("sort", json!(0)), hold, run("close", "flaky")]),
         WorkflowDefinition { result, ..workflow("unshown", vec![map("a", json!(1))]) },

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use greenroom_actors::domain::definition::{
-    Body, HttpBody, HttpMethod, Projection, StepDefinition, StepKind, WorkflowDefinition,
+    Body, HttpBody, HttpMethod, Mapping, StepDefinition, StepKind, WorkflowDefinition,
 };
 use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::function::StepFunction;
@@ -64,14 +64,14 @@ fn costly(middle: &str) -> StepDefinition {
                     url: "https://ledger.example/".to_owned(),
                     headers: [].into(),
                     query: [].into(),
-                    body: Some(Projection(json!(SQUARE))),
+                    body: Some(Mapping(json!(SQUARE))),
                 }),
             },
         )),
         "input of a child" => limited(StepDefinition {
             kind: StepKind::Workflow {
                 workflow: "picky".to_owned(),
-                input: Some(Projection(json!("input"))),
+                input: Some(Mapping(json!("input"))),
             },
             ..child("a", "picky")
         }),

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
-use greenroom_actors::domain::definition::{OnError, Projection, RetryPolicy, StepDefinition};
+use greenroom_actors::domain::definition::{Mapping, OnError, RetryPolicy, StepDefinition};
 use greenroom_actors::function::{StepError, StepOutcome};
 use greenroom_actors::ports::store::Status;
 use greenroom_actors::registry::Registry;
@@ -187,7 +187,7 @@ async fn the_failure_of_a_function_decides_on_the_next_attempt() {
             RetryPolicy { attempts: 3, delay_ms: 1, factor: 1.0, ..RetryPolicy::default() };
         step.retry = Some(policy);
         let mut definition = workflow("w", vec![step]);
-        definition.steps[0].on_error = OnError::Value(Projection(json!("error.kind")));
+        definition.steps[0].on_error = OnError::Value(Mapping(json!("error.kind")));
         let mut registry = registry_of([definition]);
         let calls = Calls::default();
         let (counted, failure) = (calls.clone(), error.clone());

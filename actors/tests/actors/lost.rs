@@ -13,7 +13,7 @@ use greenroom_actors::domain::slot::{SlotSet, slot_of};
 use greenroom_actors::function::{StepContext, StepFunction};
 use greenroom_actors::observe::forgotten::Forgotten;
 use greenroom_actors::ports::memory::MemoryStore;
-use greenroom_actors::ports::store::{Place, Status};
+use greenroom_actors::ports::store::{FactCursor, Status};
 use greenroom_actors::requests::{EventsRecorded, StepProgressed, Subscriber};
 use greenroom_actors::testkit::{TestClock, World, pass, registry_of, start, target};
 use greenroom_actors::{Placement, Runtime, RuntimeLimits, RuntimePorts};
@@ -64,7 +64,7 @@ impl Reader {
         let subscribing = async move {
             let begins = runtime.subscribe(&target("w", "e"), subscriber).await.unwrap();
             let id = ExecutionId::trusted("e");
-            let missed = runtime.portion(&id, Place::above(after), usize::MAX).await.unwrap();
+            let missed = runtime.portion(&id, FactCursor::above(after), usize::MAX).await.unwrap();
             (begins, missed.facts)
         };
         ctx.wait(subscribing.into_actor(self).map(|(begins, missed), reader, ctx| {

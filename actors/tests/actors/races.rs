@@ -8,7 +8,7 @@ use greenroom_actors::domain::definition::{OnError, StepDefinition};
 use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::function::StepFunction;
-use greenroom_actors::ports::store::Place;
+use greenroom_actors::ports::store::FactCursor;
 use greenroom_actors::requests::ResumeExecution;
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use greenroom_actors::{Runtime, RuntimeLimits};
@@ -120,7 +120,7 @@ fn behind(gate: &watch::Sender<bool>) -> StepFunction {
 
 pub(crate) async fn facts_of(runtime: &Runtime, id: &str) -> Vec<Recorded> {
     let id = ExecutionId::trusted(id);
-    runtime.portion(&id, Place::default(), usize::MAX).await.unwrap().facts
+    runtime.portion(&id, FactCursor::default(), usize::MAX).await.unwrap().facts
 }
 
 /// Asserts that the page has the row of each pair.

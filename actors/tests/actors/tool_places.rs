@@ -8,7 +8,7 @@ use greenroom_actors::RuntimeLimits;
 use greenroom_actors::agent::OnCrash;
 use greenroom_actors::agent::generation::GenerationRequest;
 use greenroom_actors::agent::tool::{ToolBody, ToolContext, ToolDefinition, ToolFunction};
-use greenroom_actors::domain::definition::{Body, Projection, StepKind};
+use greenroom_actors::domain::definition::{Body, Mapping, StepKind};
 use greenroom_actors::domain::message::ToolOutcome;
 use greenroom_actors::ports::store::{GenerationStatus, Status};
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
@@ -45,7 +45,7 @@ fn booking(hanging: usize, made: &Made) -> ToolDefinition {
 }
 
 async fn stepping(hanging: usize, made: &Made) -> World {
-    let args = Some(Projection(json!({ "n": "input.n" })));
+    let args = Some(Mapping(json!({ "n": "input.n" })));
     let body = Body::Tool { tool: "book".to_owned(), args };
     let mut registry = registry_of([workflow("w", vec![step("book", StepKind::Then { body })])]);
     registry.tools.insert("book".to_owned(), Arc::new(booking(hanging, made)));

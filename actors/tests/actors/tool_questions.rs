@@ -10,9 +10,7 @@ use greenroom_actors::agent::tool::{
     ToolBody, ToolContext, ToolDefinition, ToolFunction, WithdrawalFunction,
 };
 use greenroom_actors::agent::{Approval, OnCrash, ToolAsk};
-use greenroom_actors::domain::definition::{
-    Body, Projection, StepDefinition, StepKind, SuspendRule,
-};
+use greenroom_actors::domain::definition::{Body, Mapping, StepDefinition, StepKind, SuspendRule};
 use greenroom_actors::domain::message::ToolOutcome;
 use greenroom_actors::ports::store::{AskKind, AskState, GenerationStatus, Status};
 use greenroom_actors::requests::AskError;
@@ -171,7 +169,7 @@ async fn stepping(tool: ToolDefinition) -> World {
 }
 
 fn book(args: Option<Value>) -> Body {
-    Body::Tool { tool: "book".to_owned(), args: args.map(Projection) }
+    Body::Tool { tool: "book".to_owned(), args: args.map(Mapping) }
 }
 
 async fn with_step(tool: ToolDefinition, step: StepDefinition) -> World {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::domain::definition::{
-    Block, Body, OnTimeout, Projection, RetryPolicy, StepDefinition, StepKind, SuspendRule,
+    Block, Body, Mapping, OnTimeout, RetryPolicy, StepDefinition, StepKind, SuspendRule,
     WorkflowDefinition,
 };
 use greenroom_actors::function::{StepContext, StepError, StepFunction, StepOutcome};
@@ -26,7 +26,7 @@ pub(crate) fn step(id: &str, kind: StepKind) -> StepDefinition {
 }
 
 pub(crate) fn map(id: &str, value: Value) -> StepDefinition {
-    step(id, StepKind::Then { body: Body::Map(Projection(value)) })
+    step(id, StepKind::Then { body: Body::Map(Mapping(value)) })
 }
 
 pub(crate) fn run(id: &str, function: &str) -> StepDefinition {
@@ -45,7 +45,7 @@ pub(crate) fn child(id: &str, workflow: &str) -> StepDefinition {
 /// Returns a loop that runs one step for each item, all concurrently.
 pub(crate) fn for_each(id: &str, items: &str, inside: StepDefinition) -> StepDefinition {
     let block = Block { name: "body".to_owned(), steps: vec![inside] };
-    let items = Projection(Value::from(items));
+    let items = Mapping(Value::from(items));
     step(id, StepKind::ForEach { items, block, concurrency: 1000 })
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn ask(id: &str) -> StepDefinition {
 }
 
 pub(crate) fn ask_until(id: &str, deadline_ms: u64) -> StepDefinition {
-    let on_timeout = OnTimeout::Resume(Projection(json!({ "approved": "false" })));
+    let on_timeout = OnTimeout::Resume(Mapping(json!({ "approved": "false" })));
     let rule = SuspendRule { deadline_ms: Some(deadline_ms), on_timeout, ..Default::default() };
     StepDefinition { suspend: Some(rule), ..ask(id) }
 }

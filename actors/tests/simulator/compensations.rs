@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use greenroom_actors::domain::definition::{
-    Block, Body, CommandBody, Compensation, HttpBody, HttpMethod, Projection, RetryPolicy,
+    Block, Body, CommandBody, Compensation, HttpBody, HttpMethod, Mapping, RetryPolicy,
     StepDefinition, StepKind, WorkflowDefinition,
 };
 use greenroom_actors::domain::fact::Recorded;
@@ -102,7 +102,7 @@ impl Author<'_> {
 
 /// Returns a step that fails, after everything before it.
 fn failing() -> StepDefinition {
-    let body = Body::Map(Projection("data.no.such".into()));
+    let body = Body::Map(Mapping("data.no.such".into()));
     StepDefinition::new("fails", StepKind::Then { body })
 }
 

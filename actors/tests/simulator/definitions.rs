@@ -1,8 +1,8 @@
 //! Random definitions. A workflow calls only later ones, so that children are finite.
 
 use greenroom_actors::domain::definition::{
-    Block, Body, Case, CommandBody, HttpBody, HttpMethod, OnError, OnTimeout, Projection,
-    RetryPolicy, StepDefinition, StepKind, SuspendRule, WorkflowDefinition,
+    Block, Body, Case, CommandBody, HttpBody, HttpMethod, Mapping, OnError, OnTimeout, RetryPolicy,
+    StepDefinition, StepKind, SuspendRule, WorkflowDefinition,
 };
 use greenroom_actors::testkit::EPOCH_MS;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ struct Author<'a> {
 impl Author<'_> {
     fn workflow(mut self) -> WorkflowDefinition {
         let id = format!("w{}", self.number);
-        let result = self.dice.chance(20).then(|| Projection(json!({ "got": "data" })));
+        let result = self.dice.chance(20).then(|| Mapping(json!({ "got": "data" })));
         let steps = self.block(0);
         WorkflowDefinition { result, ..WorkflowDefinition::new(id, steps) }
     }
@@ -97,7 +97,7 @@ impl Author<'_> {
                 let until = if self.dice.chance(90) { ms.to_string() } else { "data".to_owned() };
                 StepKind::SleepUntil { until }
             }
-            _ => StepKind::Map { map: Projection(json!(self.dice.pick(&VALUES))) },
+            _ => StepKind::Map { map: Mapping(json!(self.dice.pick(&VALUES))) },
         }
     }
 
@@ -110,7 +110,7 @@ impl Author<'_> {
             3 => {
                 let items = self.dice.pick(&["[data, input, 3]", "[]", "range(5)", "data"]);
                 let concurrency = u32::try_from(self.dice.between(1, 4)).unwrap();
-                let items = Projection(json!(items));
+                let items = Mapping(json!(items));
                 StepKind::ForEach { items, block: self.one_block("each", depth), concurrency }
             }
             4 => {
@@ -139,7 +139,7 @@ impl Author<'_> {
 
     fn map(&mut self) -> Body {
         let costly = self.dice.chance(10);
-        Body::Map(Projection(json!(if costly { COSTLY } else { self.dice.pick(&VALUES) })))
+        Body::Map(Mapping(json!(if costly { COSTLY } else { self.dice.pick(&VALUES) })))
     }
 
     /// Returns work in this process, or a call out of it.
@@ -167,7 +167,7 @@ impl Author<'_> {
 
     fn child(&mut self) -> StepKind {
         let workflow = format!("w{}", self.dice.between(self.number + 1, self.count - 1));
-        let input = self.dice.chance(30).then(|| Projection(json!({ "n": 1, "of": "data" })));
+        let input = self.dice.chance(30).then(|| Mapping(json!({ "n": 1, "of": "data" })));
         StepKind::Workflow { workflow, input }
     }
 
@@ -194,7 +194,7 @@ impl Author<'_> {
     fn rule(&mut self) -> SuspendRule {
         let deadline_ms = self.dice.chance(50).then(|| 1 + self.dice.millis(WAIT_MS));
         let on_timeout = match deadline_ms.is_some() && self.dice.chance(50) {
-            true => OnTimeout::Resume(Projection(json!(self.dice.pick(&ANSWERS)))),
+            true => OnTimeout::Resume(Mapping(json!(self.dice.pick(&ANSWERS)))),
             false => OnTimeout::Fail,
         };
         SuspendRule {
@@ -203,7 +203,7 @@ impl Author<'_> {
             payload: self
                 .dice
                 .chance(20)
-                .then(|| Projection(json!(self.dice.pick(&["input", "input", COSTLY])))),
+                .then(|| Mapping(json!(self.dice.pick(&["input", "input", COSTLY])))),
             deadline_ms,
             on_timeout,
             ..SuspendRule::default()
@@ -214,8 +214,8 @@ impl Author<'_> {
         match self.dice.below(10) {
             0..5 => OnError::Fail,
             5..8 => OnError::Ignore,
-            8 => OnError::Value(Projection(json!({ "instead": COSTLY }))),
-            _ => OnError::Value(Projection(json!({ "instead": "input" }))),
+            8 => OnError::Value(Mapping(json!({ "instead": COSTLY }))),
+            _ => OnError::Value(Mapping(json!({ "instead": "input" }))),
         }
     }
 }

@@ -12,11 +12,12 @@ use greenroom_actors::ports::store::{
     ApprovedTools, Ask, AskContent, AskCursor, AskFilter, AskPage, AskRevision, Asks, Conversation,
     ConversationFilter, ConversationKey, ConversationPatch, Conversations, CountsOfUser, Cursor,
     Definitions, DueAsks, DueCursor, EndRange, Ended, EndedExecutions, EndedGenerations,
-    ExecutionCount, ExecutionEnd, ExecutionFilter, ExecutionStart, Executions, GenerationEntry,
-    GenerationPage, GenerationWrite, Generations, IdempotencyRecord, KnownTool, KnownTools,
-    LogFilter, LogNumber, LogPage, Logs, MissingAsks, OpenAskCounts, Place, Portion, Projection,
-    Read, Retention, RootCursor, RootFilter, RootPage, Row, StartRange, StoredContinuation,
-    StoredExecution, StoredMessage, Timer, TraceQuery, TraceRecord, Traces, UserCursor, Written,
+    ExecutionCount, ExecutionEnd, ExecutionFilter, ExecutionStart, Executions, FactCursor,
+    GenerationEntry, GenerationPage, GenerationWrite, Generations, IdempotencyRecord, KnownTool,
+    KnownTools, LogFilter, LogNumber, LogPage, Logs, MissingAsks, OpenAskCounts, Portion,
+    Projection, Read, Retention, RootCursor, RootFilter, RootPage, Row, StartRange,
+    StoredContinuation, StoredExecution, StoredMessage, Timer, TraceQuery, TraceRecord, Traces,
+    UserCursor, Written,
 };
 use serde_json::Value;
 
@@ -40,7 +41,7 @@ forward! { Executions []
     late load<'a>(id: &'a ExecutionId) -> Read<'a, Option<StoredExecution>>;
     late describe<'a>(id: &'a ExecutionId) -> Read<'a, Option<Projection>>;
     late facts<'a>(id: &'a ExecutionId, after: u64, limit: usize) -> Read<'a, Vec<Recorded>>;
-    late portion<'a>(id: &'a ExecutionId, from: Place, bytes: usize) -> Read<'a, Portion>;
+    late portion<'a>(id: &'a ExecutionId, from: FactCursor, bytes: usize) -> Read<'a, Portion>;
     late list<'a>(filter: &'a ExecutionFilter, after: Option<Cursor>, limit: usize)
         -> Read<'a, (Vec<Projection>, Option<Cursor>)>;
     late counts() -> Read<'_, Vec<ExecutionCount>>;

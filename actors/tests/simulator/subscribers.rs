@@ -11,7 +11,7 @@ use greenroom_actors::Runtime;
 use greenroom_actors::domain::event::events_of;
 use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::ports::store::{Place, Portion};
+use greenroom_actors::ports::store::{FactCursor, Portion};
 use greenroom_actors::requests::{EventsRecorded, Subscriber, Target};
 
 use crate::simulator::dice::Dice;
@@ -264,7 +264,7 @@ pub(crate) async fn follow(
 ) {
     let Ok(begins) = runtime.subscribe(&target, subscriber).await else { return };
     visit.begin(begins.ended);
-    let mut place = Place::above(visit.after);
+    let mut place = FactCursor::above(visit.after);
     while place.above < begins.durable_seq {
         let read = runtime.portion(&target.execution_id, place, PORTION_BYTES).await;
         let Ok(Portion { facts, next }) = read else { return };

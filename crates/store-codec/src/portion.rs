@@ -3,7 +3,7 @@
 
 use greenroom_actors::domain::event::events_of;
 use greenroom_actors::domain::fact::Recorded;
-use greenroom_actors::ports::store::{Mark, Place, Portion};
+use greenroom_actors::ports::store::{FactCursor, Mark, Portion};
 use serde::Deserialize;
 
 use super::Damaged;
@@ -67,7 +67,8 @@ impl Filling {
     /// `None`, at an offset.
     pub fn into_portion(self, piece: Option<(i64, i64)>, offset: u64) -> Portion {
         let last = self.facts.last().map(|fact| fact.next_seq().saturating_sub(1));
-        let next = Place { above: last.unwrap_or(self.above), mark: Some(Mark { piece, offset }) };
+        let next =
+            FactCursor { above: last.unwrap_or(self.above), mark: Some(Mark { piece, offset }) };
         Portion { facts: self.facts, next }
     }
 

@@ -6,7 +6,7 @@ use greenroom_actors::domain::slot::SlotSet;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
     CountsOfUser, Cursor, Definitions, EndRange, ExecutionCount, ExecutionEnd, ExecutionFilter,
-    ExecutionStart, Executions, IdempotencyRecord, Place, Portion, Projection, Read, Row,
+    ExecutionStart, Executions, FactCursor, IdempotencyRecord, Portion, Projection, Read, Row,
     StartRange, StoredExecution, Timer,
 };
 use greenroom_store_codec::definitions;
@@ -39,7 +39,12 @@ impl Executions for PostgresStore {
         self.shared.pool.read(|| record_of(id), query)
     }
 
-    fn portion<'a>(&'a self, id: &'a ExecutionId, from: Place, bytes: usize) -> Read<'a, Portion> {
+    fn portion<'a>(
+        &'a self,
+        id: &'a ExecutionId,
+        from: FactCursor,
+        bytes: usize,
+    ) -> Read<'a, Portion> {
         let query = move |it| portions::portion(it, id, from, bytes);
         self.shared.pool.read(|| record_of(id), query)
     }

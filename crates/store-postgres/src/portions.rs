@@ -1,7 +1,7 @@
 //! Parts of an execution's facts, limited in bytes.
 
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::ports::store::{Mark, Place, Portion};
+use greenroom_actors::ports::store::{FactCursor, Mark, Portion};
 use greenroom_store_codec::columns::Columns as _;
 use greenroom_store_codec::numbers::signed;
 use greenroom_store_codec::portion::{Filling, Walk, Window};
@@ -18,13 +18,13 @@ use crate::pool::{Failure, Reading};
 pub(crate) async fn portion(
     reading: Reading,
     id: &ExecutionId,
-    from: Place,
+    from: FactCursor,
     bytes: usize,
 ) -> Result<Portion, Failure> {
     match read(&reading, id, from, bytes).await {
         // the mark belongs to other content
         Err(Failure::Damaged(_)) if from.mark.is_some() => {
-            read(&reading, id, Place::above(from.above), bytes).await
+            read(&reading, id, FactCursor::above(from.above), bytes).await
         }
         read => read,
     }
@@ -33,7 +33,7 @@ pub(crate) async fn portion(
 async fn read(
     reading: &Reading,
     id: &ExecutionId,
-    from: Place,
+    from: FactCursor,
     bytes: usize,
 ) -> Result<Portion, Failure> {
     let filling = Filling::new(from.above, bytes);
@@ -55,7 +55,7 @@ async fn read(
         rows = next(OWN_AND_CHUNKS, first_above(from.above), offset, &filling).await?;
     }
     if rows.is_empty() {
-        return Ok(Portion { facts: Vec::new(), next: Place::above(from.above) });
+        return Ok(Portion { facts: Vec::new(), next: FactCursor::above(from.above) });
     }
     let mut passage = Passage::new(from.above, filling, offset);
     loop {

@@ -56,9 +56,9 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::meter::{JournalMeter, NoMeter};
 use greenroom_actors::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, CountsOfUser, Cursor, Definitions, EndRange,
-    ExecutionCount, ExecutionEnd, ExecutionFilter, ExecutionStart, Executions, IdempotencyRecord,
-    Journal, Place, Portion, Projection, Read, Row, Snapshot, StartRange, StoredExecution, Timer,
-    TimerChange,
+    ExecutionCount, ExecutionEnd, ExecutionFilter, ExecutionStart, Executions, FactCursor,
+    IdempotencyRecord, Journal, Portion, Projection, Read, Row, Snapshot, StartRange,
+    StoredExecution, Timer, TimerChange,
 };
 use greenroom_store_codec::definitions;
 use greenroom_store_codec::prepared::PreparedAppend;
@@ -312,7 +312,12 @@ impl Executions for SqliteStore {
         self.read(move || record_of(id), move |it| reader::facts(it, id, after, limit))
     }
 
-    fn portion<'a>(&'a self, id: &'a ExecutionId, from: Place, bytes: usize) -> Read<'a, Portion> {
+    fn portion<'a>(
+        &'a self,
+        id: &'a ExecutionId,
+        from: FactCursor,
+        bytes: usize,
+    ) -> Read<'a, Portion> {
         Box::pin(async move {
             if !self.readers.read(|| record_of(id), |it| portions::is_large(it, id))? {
                 let query = |it: &Reading<'_>| portions::portion(it, id, from, bytes);

@@ -5,7 +5,7 @@
 //! returns the part of it, and a portion usually takes one statement.
 
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::ports::store::{Mark, Place, Portion, Row};
+use greenroom_actors::ports::store::{FactCursor, Mark, Portion, Row};
 use greenroom_store_codec::portion::{Filling, Walk, Window};
 use rusqlite::{Connection, Error, MAIN_DB, OptionalExtension, Result, params};
 
@@ -46,25 +46,30 @@ pub(super) fn is_large(connection: &Connection, id: &ExecutionId) -> Result<bool
 pub(super) fn portion(
     connection: &Connection,
     id: &ExecutionId,
-    from: Place,
+    from: FactCursor,
     bytes: usize,
 ) -> Result<Portion> {
     match read(connection, id, from, bytes) {
         // the mark belongs to other content
         Err(Error::FromSqlConversionFailure(..)) if from.mark.is_some() => {
-            read(connection, id, Place::above(from.above), bytes)
+            read(connection, id, FactCursor::above(from.above), bytes)
         }
         read => read,
     }
 }
 
-fn read(connection: &Connection, id: &ExecutionId, from: Place, bytes: usize) -> Result<Portion> {
+fn read(
+    connection: &Connection,
+    id: &ExecutionId,
+    from: FactCursor,
+    bytes: usize,
+) -> Result<Portion> {
     let transaction = connection.unchecked_transaction()?;
     let mut filling = Filling::new(from.above, bytes);
     let mut statement = transaction.prepare_cached(OWN)?;
     let own = statement.query_row([id.as_str()], |row| Ok((row.get(0)?, unsigned_of(row, 1)?)));
     let Some((row, length)) = own.optional()? else {
-        return Ok(Portion { facts: Vec::new(), next: Place::above(from.above) });
+        return Ok(Portion { facts: Vec::new(), next: FactCursor::above(from.above) });
     };
     let own = Piece { row, chunk: None, length, head: None };
     let (mut piece, mut offset) = match from.mark {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use greenroom_actors::domain::expression::{CompiledProjection, Expression, Scope, Template};
+use greenroom_actors::domain::expression::{CompiledMapping, Expression, Scope, Template};
 use greenroom_actors::domain::hash::short_hash;
 use greenroom_actors::domain::message::{Message, Part, Role, ToolCall};
 use greenroom_actors::ports::model::{
@@ -48,8 +48,8 @@ struct Rule {
 #[derive(Debug)]
 enum Action {
     Reply(Template),
-    ToolCalls(Vec<(String, CompiledProjection)>),
-    Object(CompiledProjection),
+    ToolCalls(Vec<(String, CompiledMapping)>),
+    Object(CompiledMapping),
     Error(String),
     Default,
 }
@@ -148,13 +148,13 @@ impl Action {
                 .map_err(|error| format!("reply: {error}")),
             MockAction::ToolCalls(calls) => calls
                 .into_iter()
-                .map(|(name, arguments)| match CompiledProjection::compile(&arguments) {
+                .map(|(name, arguments)| match CompiledMapping::compile(&arguments) {
                     Ok(compiled) => Ok((name, compiled)),
                     Err(error) => Err(format!("tool_calls.{name}: {error}")),
                 })
                 .collect::<Result<_, _>>()
                 .map(Self::ToolCalls),
-            MockAction::Object(object) => CompiledProjection::compile(&object)
+            MockAction::Object(object) => CompiledMapping::compile(&object)
                 .map(Self::Object)
                 .map_err(|error| format!("object: {error}")),
             MockAction::Error(message) => Ok(Self::Error(message)),

@@ -63,7 +63,7 @@ async fn the_first_matching_rule_answers() {
         rule("tool_results", reply("{{ tool_results[0].output }}")),
         rule(
             "schema is not none",
-            MockAction::Object(Projection(json!({ "n": "1 + 1", "of": "prompt" }))),
+            MockAction::Object(Mapping(json!({ "n": "1 + 1", "of": "prompt" }))),
         ),
         rule("prompt == 'none'", reply("{{ tool_results is none and schema is none }}")),
     ]);
@@ -117,8 +117,8 @@ async fn the_first_matching_rule_answers() {
 #[tokio::test]
 async fn a_tool_is_called_until_its_result_is_there() {
     let calls = vec![
-        ("add".to_owned(), Projection(json!({ "n": "4" }))),
-        ("add".to_owned(), Projection(json!({ "n": "prompt" }))),
+        ("add".to_owned(), Mapping(json!({ "n": "4" }))),
+        ("add".to_owned(), Mapping(json!({ "n": "prompt" }))),
     ];
     let when = "'TOOL' in prompt and not tool_results";
     let model = model(vec![rule(when, MockAction::ToolCalls(calls))]);
@@ -143,7 +143,7 @@ async fn errors_come_before_the_first_byte() {
     let failing = model(vec![
         rule("'FAIL' in prompt", MockAction::Error("{{ out of order }}".to_owned())),
         rule("'BROKEN' in prompt", reply("{{ prompt.missing }}")),
-        rule("'ODD' in prompt", MockAction::Object(Projection(json!("tools[9]")))),
+        rule("'ODD' in prompt", MockAction::Object(Mapping(json!("tools[9]")))),
         rule("prompt.missing.deeper", reply("never")),
     ]);
     let cases = [
@@ -183,7 +183,7 @@ async fn demanded_calls_are_made_with_sample_arguments() {
         parameters: json!({ "type": "object", "properties": { "n": { "const": 7 } }, "required": ["n"] }),
     };
     let tools: Arc<[ToolSpec]> = Arc::from([tool("first"), tool("second")]);
-    let calls = MockAction::ToolCalls(vec![("first".to_owned(), Projection(json!({ "n": "1" })))]);
+    let calls = MockAction::ToolCalls(vec![("first".to_owned(), Mapping(json!({ "n": "1" })))]);
     let first = vec![rule("true", calls)];
     for (rules, tool_choice, expected) in [
         (Vec::new(), ToolChoice::Auto, None),
@@ -216,7 +216,7 @@ async fn tokens_are_words() {
 #[tokio::test]
 async fn the_same_prompt_gives_the_same_answer() {
     let schema = json!({ "type": "object", "properties": { "a": { "format": "uuid" }, "b": { "enum": [2, 1] } } });
-    let calls = vec![("add".to_owned(), Projection(json!({ "n": "4" })))];
+    let calls = vec![("add".to_owned(), Mapping(json!({ "n": "4" })))];
     let rules = vec![rule("'TOOL' in prompt", MockAction::ToolCalls(calls))];
     for request in [prompted("TOOL"), prompted("x y z"), with_schema(schema)] {
         let first = model(rules.clone()).generate(request.clone()).await;
@@ -255,7 +255,7 @@ async fn a_stream_has_a_delay_and_a_pace() {
 
 #[tokio::test]
 async fn a_stream_and_a_whole_answer_have_the_same_content() {
-    let calls = vec![("add".to_owned(), Projection(json!({ "n": "4" })))];
+    let calls = vec![("add".to_owned(), Mapping(json!({ "n": "4" })))];
     let model = model(vec![rule("'TOOL' in prompt", MockAction::ToolCalls(calls))]);
     let object = json!({ "properties": { "a": {}, "b": {}, "c": { "type": "object" } } });
     for request in [prompted("some words"), prompted("TOOL"), with_schema(object), prompted("")] {
@@ -289,8 +289,8 @@ fn every_problem_of_the_rules_is_reported() {
     let rules = vec![
         rule("prompt ==", reply("{{ oops")),
         rule("true", reply("fine")),
-        rule("true", MockAction::Object(Projection(json!({ "a": "1 +" })))),
-        rule("true", MockAction::ToolCalls(vec![("add".to_owned(), Projection(json!("(")))])),
+        rule("true", MockAction::Object(Mapping(json!({ "a": "1 +" })))),
+        rule("true", MockAction::ToolCalls(vec![("add".to_owned(), Mapping(json!("(")))])),
     ];
     let problems = MockModel::new(MockConfig { pace: Duration::ZERO, rules }).unwrap_err();
     let places: Vec<&str> = problems

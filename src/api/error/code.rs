@@ -167,8 +167,8 @@ codes! {
             "The text names what waits now; check it before you resume it.";
         StepNotReplayable "step_not_replayable" 400:
             "Step not replayable",
-            "The step is inside a block, or the execution has not reached it; or no step is named \
-             and none failed.",
+            "The step is inside a block, or the execution has not reached it; or no step is named, \
+             and none failed or a person skipped a compensation.",
             "Name one of the steps in the text.";
         DefinitionDiffers "definition_differs" 409:
             "Definition differs",

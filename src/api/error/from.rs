@@ -53,6 +53,9 @@ impl ApiError {
             ReplayError::UnknownStep(step) => Self::StepNotFound(step.into()),
             ReplayError::NotReplayable { step, from } => Self::StepNotReplayable { step, from },
             ReplayError::NoStepFailed { from } => Self::NoStepFailed(from),
+            ReplayError::CompensationSkipped { compensation, from } => {
+                Self::CompensationSkipped { compensation, from }
+            }
             ReplayError::Compensating => Self::ExecutionCompensates(id.clone()),
             ReplayError::DefinitionDiffers(detail) => Self::DefinitionDiffers(detail),
             ReplayError::DoesNotSuspend(step) => Self::StepDoesNotSuspend(step),

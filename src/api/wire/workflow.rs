@@ -187,7 +187,7 @@ pub struct ExecuteOptions {
 
 #[cfg(test)]
 mod tests {
-    use greenroom_actors::domain::definition::{Body, Projection, StepKind};
+    use greenroom_actors::domain::definition::{Body, Mapping, StepKind};
     use serde_json::json;
 
     use super::*;
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_detail_shows_nested_steps_and_no_source() {
-        let body = Body::Map(Projection(json!("data.secret")));
+        let body = Body::Map(Mapping(json!("data.secret")));
         let inner = step("inner", StepKind::Then { body });
         let block = Block { name: "one".into(), steps: vec![inner] };
         let workflow = "other".to_owned();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use greenroom_actors::domain::expression::{CompiledProjection, Scope};
+use greenroom_actors::domain::expression::{CompiledMapping, Scope};
 use serde_json::{Map, Value};
 
 use crate::auth::{AuthError, User};
@@ -15,7 +15,7 @@ pub(super) enum Profile {
     /// The subject as `id`, and the claims `email`, `name` and `roles`.
     Usual,
     /// An expression over `claims` for each key.
-    Mapped(Vec<(String, CompiledProjection)>),
+    Mapped(Vec<(String, CompiledMapping)>),
     Function(Box<MapUser>),
 }
 
@@ -40,13 +40,13 @@ impl Profile {
 }
 
 fn mapped(
-    members: &[(String, CompiledProjection)],
+    members: &[(String, CompiledMapping)],
     claims: Map<String, Value>,
 ) -> Result<Map<String, Value>, AuthError> {
     let scope = Scope::new().with("claims", Arc::new(Value::Object(claims)));
     let mut profile = Map::with_capacity(members.len());
-    for (key, projection) in members {
-        match projection.evaluate(&scope) {
+    for (key, mapping) in members {
+        match mapping.evaluate(&scope) {
             Ok(value) => {
                 profile.insert(key.clone(), value);
             }

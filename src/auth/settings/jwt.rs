@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use greenroom_actors::domain::expression::CompiledProjection;
+use greenroom_actors::domain::expression::CompiledMapping;
 use jsonwebtoken::Algorithm;
 use url::Url;
 
@@ -62,7 +62,7 @@ pub struct JwtSettings {
     pub require_exp: bool,
     /// Expressions over `claims` for the user's profile; a key whose expression is undefined is
     /// omitted. Default: `id` (the subject), `email`, `name` and `roles`, if the claims have them.
-    pub user: Option<Vec<(String, CompiledProjection)>>,
+    pub user: Option<Vec<(String, CompiledMapping)>>,
     pub sources: TokenSources,
 }
 

@@ -1,7 +1,7 @@
 //! Users of tokens.
 
-use greenroom_actors::domain::definition::Projection;
-use greenroom_actors::domain::expression::CompiledProjection;
+use greenroom_actors::domain::definition::Mapping;
+use greenroom_actors::domain::expression::CompiledMapping;
 use serde_json::{Value, json};
 
 use super::forge::{SECRET, hs256, provider, verified};
@@ -14,7 +14,7 @@ fn user(provider: &JwtProvider, claims: &Value) -> Result<User, String> {
 /// Returns a provider with these expressions for profiles.
 fn mapping(members: &Value) -> JwtProvider {
     let members = members.as_object().unwrap().iter().map(|(key, source)| {
-        (key.clone(), CompiledProjection::compile(&Projection(source.clone())).unwrap())
+        (key.clone(), CompiledMapping::compile(&Mapping(source.clone())).unwrap())
     });
     provider(JwtSettings { user: Some(members.collect()), ..JwtSettings::hs256(SECRET) })
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::Scope;
 use crate::builder::{
-    Block, Compensation, OnError, Projection, Retry, Step, Suspend, Tool, Workflow, map, tool,
+    Block, Compensation, Mapping, OnError, Retry, Step, Suspend, Tool, Workflow, map, tool,
 };
 use crate::step::{StepContext, StepError};
 use crate::store::MemoryStore;
@@ -136,7 +136,7 @@ async fn what_a_closure_says_of_its_failure_decides_what_follows() {
     }
     let retry = || Retry::attempts(2).delay(Duration::from_millis(1));
     let shown =
-        || OnError::Value(Projection(json!({ "kind": "error.kind", "attempt": "error.attempt" })));
+        || OnError::Value(Mapping(json!({ "kind": "error.kind", "attempt": "error.attempt" })));
     let block = Block::new("b").step(Step::map("c", json!("1")));
     let is_sold_out = |_: &Scope| Err(StepError::new("no lamps").kind("sold_out"));
     let calls = || Step::then("a", tool("buy")).retry(retry());

@@ -1,6 +1,6 @@
 //! Containers: a constructor for each kind, and its optional keys.
 
-use greenroom_actors::domain::definition::{self, Case, Projection, StepKind};
+use greenroom_actors::domain::definition::{self, Case, Mapping, StepKind};
 
 use super::Step;
 use crate::builder::code::Code;
@@ -77,7 +77,7 @@ impl Step {
     ) -> Self {
         let id = id.into();
         let (items, closure) = items.given().named(&format!("{id}.items"));
-        let items = Projection(items);
+        let items = Mapping(items);
         Self::around(id, block, |block| StepKind::ForEach { items, block, concurrency: 1 })
             .carrying(closure)
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use greenroom_actors::domain::definition::{Body, Projection, StepKind};
+use greenroom_actors::domain::definition::{Body, Mapping, StepKind};
 use greenroom_actors::domain::plan::Problem;
 use greenroom_actors::function::StepContext;
 use serde_json::Value;
@@ -39,7 +39,7 @@ impl Step {
     /// # drop(total);
     /// ```
     pub fn map(id: impl Into<String>, value: Value) -> Self {
-        Self::new(id, StepKind::Map { map: Projection(value) })
+        Self::new(id, StepKind::Map { map: Mapping(value) })
     }
 
     /// Calls a registered function; short for [`Step::then`] with [`run`].
@@ -90,7 +90,7 @@ impl Step {
         let (value, closure) = value.given().named(&format!("{}.args", self.step.id));
         if let StepKind::Then { body } | StepKind::Tap { body } = &mut self.step.kind {
             if let Body::Tool { args, .. } = body {
-                *args = Some(Projection(value));
+                *args = Some(Mapping(value));
             } else {
                 self.misfits.push(Problem {
                     place: vec!["steps".to_owned(), self.step.id.clone(), "args".to_owned()],
@@ -162,7 +162,7 @@ impl Step {
     pub fn input<Shape>(mut self, value: impl Computation<Shape>) -> Self {
         let (value, closure) = value.given().named(&format!("{}.input", self.step.id));
         if let StepKind::Workflow { input, .. } = &mut self.step.kind {
-            *input = Some(Projection(value));
+            *input = Some(Mapping(value));
         }
         self.carrying(closure).setting("input")
     }

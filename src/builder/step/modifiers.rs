@@ -128,11 +128,11 @@ impl Step {
     /// Sets the effect of a failure after the last attempt.
     ///
     /// ```
-    /// use greenroom::builder::{OnError, Projection, Step};
+    /// use greenroom::builder::{OnError, Mapping, Step};
     /// use serde_json::json;
     ///
     /// let weather = Step::run("weather", "weather")
-    ///     .on_error(OnError::Value(Projection(json!({ "sky": "'unknown'" }))));
+    ///     .on_error(OnError::Value(Mapping(json!({ "sky": "'unknown'" }))));
     /// # drop(weather);
     /// ```
     pub fn on_error(mut self, on_error: OnError) -> Self {

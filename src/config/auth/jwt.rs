@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use greenroom_actors::domain::definition::Projection;
-use greenroom_actors::domain::expression::CompiledProjection;
+use greenroom_actors::domain::definition::Mapping;
+use greenroom_actors::domain::expression::CompiledMapping;
 use jsonwebtoken::{Algorithm, AlgorithmFamily};
 use toml::de::DeValue;
 
@@ -48,7 +48,7 @@ pub struct JwtConfig {
     /// True if tokens without `exp` are refused.
     pub require_exp: bool,
     /// Expressions over `claims` for the user's profile.
-    pub user: Option<Vec<(String, Projection)>>,
+    pub user: Option<Vec<(String, Mapping)>>,
     /// Places of tokens in requests.
     pub sources: TokenSources,
     /// The place of the keys in the file.
@@ -98,8 +98,8 @@ impl JwtConfig {
             None => problem,
         };
         let keys = self.keys.keys(environment);
-        let compiled = |(key, projection): &(String, Projection)| {
-            let compiled = CompiledProjection::compile(projection);
+        let compiled = |(key, mapping): &(String, Mapping)| {
+            let compiled = CompiledMapping::compile(mapping);
             Ok((key.clone(), compiled.map_err(|error| format!("user.{key}: {error}"))?))
         };
         let user = self.user.as_ref().map(|user| user.iter().map(compiled).collect());
@@ -183,16 +183,16 @@ fn leeway(entry: &Entry<'_>) -> Option<Duration> {
     Some(leeway)
 }
 
-fn user(section: &Section<'_>) -> Option<Vec<(String, Projection)>> {
+fn user(section: &Section<'_>) -> Option<Vec<(String, Mapping)>> {
     let entries = section.named_entries("user").into_iter();
-    let entries: Vec<_> = entries.map(|(key, entry)| Some((key, projection(&entry)?))).collect();
+    let entries: Vec<_> = entries.map(|(key, entry)| Some((key, mapping(&entry)?))).collect();
     entries.into_iter().collect()
 }
 
-fn projection(entry: &Entry<'_>) -> Option<Projection> {
-    let projection = entry.projection()?;
-    TextScope::of(&["claims"]).projection(entry);
-    Some(projection)
+fn mapping(entry: &Entry<'_>) -> Option<Mapping> {
+    let mapping = entry.mapping()?;
+    TextScope::of(&["claims"]).mapping(entry);
+    Some(mapping)
 }
 
 fn sources(section: &Section<'_>) -> TokenSources {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use greenroom_actors::domain::definition::Projection;
+use greenroom_actors::domain::definition::Mapping;
 use jsonwebtoken::Algorithm;
 use serde_json::json;
 
@@ -50,8 +50,8 @@ fn all_keys_of_jwt_are_read() {
         query_anywhere: true,
     };
     assert_eq!(full.sources, sources);
-    let id = ("id".to_owned(), Projection(json!("claims.sub")));
-    let tags = ("tags".to_owned(), Projection(json!(["claims.a", "'b'"])));
+    let id = ("id".to_owned(), Mapping(json!("claims.sub")));
+    let tags = ("tags".to_owned(), Mapping(json!(["claims.a", "'b'"])));
     assert_eq!(full.user.unwrap(), [id, tags]);
 }
 

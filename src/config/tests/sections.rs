@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use greenroom_actors::Placement;
-use greenroom_actors::domain::definition::Projection;
+use greenroom_actors::domain::definition::Mapping;
 use serde_json::json;
 
 use super::problems_of;
@@ -169,13 +169,13 @@ fn rules_of_the_mock_have_one_action() {
          { object = { x = 1 } },\n { error = \"e\", delay = \"2ms\" }]\n",
     );
     let rule = |action| MockRule { when: None, delay: Duration::ZERO, action };
-    let tool = |name: &str, args| (name.to_owned(), Projection(args));
+    let tool = |name: &str, args| (name.to_owned(), Mapping(args));
     let rules = vec![
         MockRule { when: Some("tools".into()), ..rule(MockAction::Reply("r".into())) },
         MockRule { delay: Duration::from_secs(1), ..rule(MockAction::Default) },
         rule(MockAction::ToolCalls(vec![tool("t", json!({ "n": "1" }))])),
         rule(MockAction::ToolCalls(vec![tool("u", json!({}))])),
-        rule(MockAction::Object(Projection(json!({ "x": 1 })))),
+        rule(MockAction::Object(Mapping(json!({ "x": 1 })))),
         MockRule { delay: Duration::from_millis(2), ..rule(MockAction::Error("e".into())) },
     ];
     let expected = MockConfig { rules, ..MockConfig::default() };

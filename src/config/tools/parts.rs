@@ -9,8 +9,8 @@ use greenroom_actors::domain::assignment::ASSIGNEES_MAX;
 use greenroom_actors::domain::call::{
     CommandCall, HttpCall, UnresolvedTemplate, UrlTemplate, header_problem,
 };
-use greenroom_actors::domain::definition::{CommandBody, HttpBody, HttpMethod, Projection};
-use greenroom_actors::domain::expression::{CompiledProjection, Expression, Template};
+use greenroom_actors::domain::definition::{CommandBody, HttpBody, HttpMethod, Mapping};
+use greenroom_actors::domain::expression::{CompiledMapping, Expression, Template};
 use greenroom_actors::domain::plan::{Form, compile_command, constant_condition, format_remarks};
 use serde_json::Value;
 
@@ -97,14 +97,14 @@ impl Parts<'_> {
     }
 
     /// Compiles a parameter of the query.
-    pub(super) fn query(&self, key: &str, value: &Value) -> Option<(Arc<str>, CompiledProjection)> {
+    pub(super) fn query(&self, key: &str, value: &Value) -> Option<(Arc<str>, CompiledMapping)> {
         let keys = ["query", key];
-        self.projection(&keys, value);
+        self.mapping(&keys, value);
         if !matches!(value, Value::String(_) | Value::Bool(_) | Value::Number(_)) {
             self.refuse(&keys, "must be an expression in a string");
             return None;
         }
-        let compiled = CompiledProjection::compile(&Projection(value.clone()));
+        let compiled = CompiledMapping::compile(&Mapping(value.clone()));
         Some((Arc::from(key), compiled.ok()?))
     }
 
@@ -116,9 +116,9 @@ impl Parts<'_> {
     }
 
     /// Compiles the body of a call.
-    pub(super) fn body(&self, value: &Value) -> Option<CompiledProjection> {
-        self.projection(&["body"], value);
-        CompiledProjection::compile(&Projection(value.clone())).ok()
+    pub(super) fn body(&self, value: &Value) -> Option<CompiledMapping> {
+        self.mapping(&["body"], value);
+        CompiledMapping::compile(&Mapping(value.clone())).ok()
     }
 
     /// Compiles a run of a program.
@@ -137,7 +137,7 @@ impl Parts<'_> {
         }
         if let Some(input) = &body.input {
             self.refuse_secrets(&["input"], &input.0);
-            self.projection(&["input"], &input.0);
+            self.mapping(&["input"], &input.0);
         }
         for (name, written) in &body.env {
             self.remark(&["env", name], written, Form::Template);
@@ -197,7 +197,7 @@ impl Parts<'_> {
     }
 
     /// Checks every string of a value as an expression.
-    fn projection(&self, keys: Keys<'_>, value: &Value) {
+    fn mapping(&self, keys: Keys<'_>, value: &Value) {
         each_text(keys, value, &mut |keys, text| self.remark(keys, text, Form::Expression));
     }
 

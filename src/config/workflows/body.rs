@@ -37,7 +37,7 @@ pub(super) fn read(section: &Section<'_>, references: &mut Vec<Reference>) -> Op
 }
 
 fn map(section: &Section<'_>, _: &mut Vec<Reference>) -> Option<Body> {
-    section.get("map")?.projection().map(Body::Map)
+    section.get("map")?.mapping().map(Body::Map)
 }
 
 fn run(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<Body> {
@@ -75,7 +75,7 @@ fn tool(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<Body> 
         references.push(Reference::new(NameKind::Tool, &name, entry.place.spot()).of_step());
         Some(name)
     });
-    let args = section.get("args").map(|entry| entry.projection());
+    let args = section.get("args").map(|entry| entry.mapping());
     Some(Body::Tool {
         tool: tool?,
         args: match args {

@@ -21,7 +21,7 @@ pub(super) fn suspend(section: Section<'_>) -> SuspendRule {
     let rule = SuspendRule {
         when: section.get("when").and_then(|entry| entry.expression()),
         reason: section.text("reason"),
-        payload: section.get("payload").and_then(|entry| entry.projection()),
+        payload: section.get("payload").and_then(|entry| entry.mapping()),
         deadline_ms: deadline.and_then(|entry| entry.milliseconds()),
         on_timeout: on_timeout.and_then(|entry| timeout_action(&entry)).unwrap_or_default(),
         to: section.get("to").and_then(|entry| assigned(&entry)).unwrap_or_default(),
@@ -54,7 +54,7 @@ fn timeout_action(entry: &Entry<'_>) -> Option<OnTimeout> {
         DeValue::String(text) if text == "fail" => Some(OnTimeout::Fail),
         DeValue::Table(_) => {
             let section = entry.section()?;
-            let resume = section.required("resume").and_then(|value| value.projection());
+            let resume = section.required("resume").and_then(|value| value.mapping());
             section.close();
             resume.map(OnTimeout::Resume)
         }
@@ -82,7 +82,7 @@ pub(super) fn on_error(entry: &Entry<'_>) -> Option<OnError> {
         },
         DeValue::Table(_) => {
             let section = entry.section()?;
-            let value = section.required("value").and_then(|value| value.projection());
+            let value = section.required("value").and_then(|value| value.mapping());
             section.close();
             value.map(OnError::Value)
         }

@@ -1,7 +1,7 @@
 //! One step of a workflow; its blocks are filled in later.
 
 use greenroom_actors::domain::definition::{
-    Block, Body, Case, Compensation, OnError, Projection, RetryPolicy, StepDefinition, StepKind,
+    Block, Body, Case, Compensation, Mapping, OnError, RetryPolicy, StepDefinition, StepKind,
     StepType, SuspendRule,
 };
 use greenroom_actors::domain::time::Timestamp;
@@ -50,7 +50,7 @@ pub(super) fn read<'a>(
     let Policies { suspend, suspend_schema, resume_schema, retry, timeout_ms, compensate } =
         policies;
     // a placeholder lets the rest of the workflow be checked
-    let nothing = || StepKind::Then { body: Body::Map(Projection(Value::Null)) };
+    let nothing = || StepKind::Then { body: Body::Map(Mapping(Value::Null)) };
     let (kind, blocks) = work.map_or_else(|| (nothing(), None), |(kind, it)| (kind, Some(it)));
     let step = StepDefinition {
         name: name.unwrap_or_else(|| id.clone()),
@@ -120,7 +120,7 @@ fn work<'a>(
             StepKind::Sleep { duration_ms: section.required("duration")?.milliseconds()? }
         }
         StepType::SleepUntil => StepKind::SleepUntil { until: until(&section.required("until")?)? },
-        StepType::Map => StepKind::Map { map: section.required("map")?.projection()? },
+        StepType::Map => StepKind::Map { map: section.required("map")?.mapping()? },
     };
     Some((leaf, Vec::new()))
 }
@@ -145,7 +145,7 @@ fn when<'a>(section: &Section<'a>) -> Option<Work<'a>> {
 }
 
 fn for_each<'a>(section: &Section<'a>) -> Option<Work<'a>> {
-    let items = section.required("items").and_then(|entry| entry.projection());
+    let items = section.required("items").and_then(|entry| entry.mapping());
     let concurrency = section.integer("concurrency", 1..=CONCURRENCY_MAX, 1);
     let (block, place) = named_block(section)?;
     Some((StepKind::ForEach { items: items?, block, concurrency }, vec![place]))
@@ -228,7 +228,7 @@ fn agent(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<StepK
 pub(super) fn workflow(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<StepKind> {
     let workflow = section.required("workflow");
     let workflow = workflow.and_then(|entry| entry.reference(NameKind::Workflow, references));
-    let input = section.get("input").and_then(|entry| entry.projection());
+    let input = section.get("input").and_then(|entry| entry.mapping());
     Some(StepKind::Workflow { workflow: workflow?, input })
 }
 

@@ -1,12 +1,12 @@
 //! Tests of mocks that fail.
 
 use super::*;
-use crate::builder::{OnError, Projection, tool};
+use crate::builder::{Mapping, OnError, tool};
 use crate::step::StepError;
 
 /// A workflow whose step calls a tool, up to three times, and gives the kind of its failure.
 fn paying() -> Greenroom {
-    let kind = OnError::Value(Projection(json!("error.kind")));
+    let kind = OnError::Value(Mapping(json!("error.kind")));
     let retry = Retry::attempts(3).delay(HOUR / 60);
     let pay = Step::then("pay", tool("bank")).retry(retry).on_error(kind);
     let (about, any) = ("Pays", json!({ "type": "object" }));

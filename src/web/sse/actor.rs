@@ -13,7 +13,7 @@ use actix_web::web::Bytes;
 use futures_util::future::LocalBoxFuture;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::observe::disconnect::Disconnect;
-use greenroom_actors::ports::store::{Place, Portion};
+use greenroom_actors::ports::store::{FactCursor, Portion};
 use greenroom_actors::requests::{
     DescribeError, EventBatch, EventsRecorded, StepProgressed, Subscriber, Unavailable,
 };
@@ -47,7 +47,7 @@ pub(super) trait EventSource {
     fn portion(
         &self,
         execution: ExecutionId,
-        from: Place,
+        from: FactCursor,
         bytes: usize,
     ) -> LocalBoxFuture<'static, Result<Portion, Unavailable>>;
 
@@ -119,7 +119,7 @@ enum Mode {
     },
     /// Reads the journal up to `upto`; `ended`: no event follows that.
     Recorded {
-        from: Place,
+        from: FactCursor,
         upto: u64,
         ended: bool,
     },
@@ -187,7 +187,7 @@ impl EventStreamActor {
 
     /// Reads the journal after the last event passed on, up to a mark.
     fn read_journal(&mut self, upto: u64, ended: bool, ctx: &mut Context<Self>) {
-        self.mode = Mode::Recorded { from: Place::above(self.after), upto, ended };
+        self.mode = Mode::Recorded { from: FactCursor::above(self.after), upto, ended };
         self.read_on(ctx);
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::text::{UnresolvedTemplate, UnresolvedText, is_variable};
-use crate::expression::{CompiledProjection, ExpressionError, Scope, Template};
+use crate::expression::{CompiledMapping, ExpressionError, Scope, Template};
 use crate::failure::AttemptFailure;
 
 /// Prefix of variables that only the server sets.
@@ -17,7 +17,7 @@ pub struct CommandCall {
     pub program: Arc<str>,
     pub arguments: Vec<Argument>,
     /// Defaults to the step's `data`.
-    pub input: Option<CompiledProjection>,
+    pub input: Option<CompiledMapping>,
     pub env: Vec<(Arc<str>, UnresolvedTemplate)>,
     pub cwd: Option<Arc<str>>,
     pub memory_bytes_max: Option<u64>,
@@ -111,7 +111,7 @@ impl CommandCall {
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let arguments = self.arguments.iter().flat_map(Argument::names);
         let env = self.env.iter().flat_map(|(_, value)| value.names());
-        arguments.chain(env).chain(self.input.iter().flat_map(CompiledProjection::names))
+        arguments.chain(env).chain(self.input.iter().flat_map(CompiledMapping::names))
     }
 
     /// Returns the variables of its secrets.

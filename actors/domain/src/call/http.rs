@@ -8,7 +8,7 @@ use url::Url;
 use super::text::{UnresolvedTemplate, UnresolvedText};
 use super::url::{HostChoice, URL_BYTES_MAX, UrlTemplate, plain_text, too_long};
 use crate::definition::HttpMethod;
-use crate::expression::{CompiledProjection, Scope};
+use crate::expression::{CompiledMapping, Scope};
 use crate::failure::AttemptFailure;
 
 /// Headers that the HTTP client derives from the connection and the body.
@@ -21,8 +21,8 @@ pub struct HttpCall {
     pub url: UrlTemplate,
     pub headers: Vec<(Arc<str>, UnresolvedTemplate)>,
     /// Appended to the URL's own query. `null` omits its key, an array repeats it.
-    pub query: Vec<(Arc<str>, CompiledProjection)>,
-    pub body: Option<CompiledProjection>,
+    pub query: Vec<(Arc<str>, CompiledMapping)>,
+    pub body: Option<CompiledMapping>,
 }
 
 /// A call with all its values.
@@ -52,7 +52,7 @@ impl HttpCall {
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let headers = self.headers.iter().flat_map(|(_, value)| value.names());
         let query = self.query.iter().flat_map(|(_, value)| value.names());
-        let body = self.body.iter().flat_map(CompiledProjection::names);
+        let body = self.body.iter().flat_map(CompiledMapping::names);
         self.url.names().chain(headers).chain(query).chain(body)
     }
 
@@ -87,7 +87,7 @@ impl HttpCall {
 
 fn add_query(
     url: &mut Url,
-    query: &[(Arc<str>, CompiledProjection)],
+    query: &[(Arc<str>, CompiledMapping)],
     scope: &Scope,
 ) -> Result<(), AttemptFailure> {
     for (key, value) in query {
@@ -118,19 +118,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::definition::Projection;
+    use crate::definition::Mapping;
 
     fn call(method: HttpMethod) -> HttpCall {
-        let projection = |value| CompiledProjection::compile(&Projection(value)).unwrap();
+        let mapping = |value| CompiledMapping::compile(&Mapping(value)).unwrap();
         HttpCall {
             method,
             url: UrlTemplate::compile("https://a.example/{{ data.id }}?fixed=1").unwrap(),
             headers: vec![("x-a".into(), UnresolvedTemplate::compile("{{ data.id }}").unwrap())],
             query: vec![
-                ("tag".into(), projection(json!("data.tags"))),
-                ("none".into(), projection(json!("data.none | default(none)"))),
-                ("page".into(), projection(json!(2))),
-                ("both".into(), projection(json!(["data.id", 3]))),
+                ("tag".into(), mapping(json!("data.tags"))),
+                ("none".into(), mapping(json!("data.none | default(none)"))),
+                ("page".into(), mapping(json!(2))),
+                ("both".into(), mapping(json!(["data.id", 3]))),
             ],
             body: None,
         }
@@ -184,7 +184,7 @@ mod tests {
     fn a_failure_that_the_definition_raised_is_not_retried() {
         let data = Arc::new(json!({ "id": 1 }));
         let scope = Scope::new().with("data", Arc::clone(&data));
-        let fail = CompiledProjection::compile(&Projection(json!("fail('no')"))).unwrap();
+        let fail = CompiledMapping::compile(&Mapping(json!("fail('no')"))).unwrap();
         let url = || UrlTemplate::compile("https://a.example/{{ fail('no') }}").unwrap();
         let header = UnresolvedTemplate::compile("{{ fail('no') }}").unwrap();
         let plain = || HttpCall { query: Vec::new(), ..call(HttpMethod::Post) };

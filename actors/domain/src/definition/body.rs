@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Projection;
+use super::Mapping;
 
 /// An HTTP call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,9 +15,9 @@ pub struct HttpBody {
     /// Templates by header name; `secret:NAME` in them is a secret of the environment.
     pub headers: BTreeMap<String, String>,
     /// Appended to the URL's own query. `null` omits its key, an array repeats it.
-    pub query: BTreeMap<String, Projection>,
+    pub query: BTreeMap<String, Mapping>,
     /// Sent as JSON. Defaults to the step's `data` if the method has a body.
-    pub body: Option<Projection>,
+    pub body: Option<Mapping>,
 }
 
 /// Methods of HTTP calls.
@@ -55,7 +55,7 @@ pub struct CommandBody {
     /// argument; the program is not a template.
     pub argv: Vec<String>,
     /// Written to its standard input as JSON. Defaults to the step's `data`.
-    pub input: Option<Projection>,
+    pub input: Option<Mapping>,
     /// Templates by variable name; `secret:NAME` in them is a secret of the environment.
     pub env: BTreeMap<String, String>,
     /// Working directory; defaults to that of the server.

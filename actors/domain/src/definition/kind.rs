@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::nature::{Called, Container, Course, Keys, KindText, LoopRule, Output};
-use super::{Block, Body, Projection};
+use super::{Block, Body, Mapping};
 
 /// Kind of a step with its contents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ pub enum StepKind {
     Workflow {
         workflow: String,
         /// Defaults to the step's `data`.
-        input: Option<Projection>,
+        input: Option<Mapping>,
     },
     /// Waits; `data` passes through.
     Sleep { duration_ms: u64 },
@@ -45,11 +45,11 @@ pub enum StepKind {
         until: String,
     },
     /// Evaluates a value: an andThen whose body is a mapping.
-    Map { map: Projection },
+    Map { map: Mapping },
     /// Runs the block for each item; output: an array in the order of the items.
     ForEach {
         /// Must evaluate to an array.
-        items: Projection,
+        items: Mapping,
         block: Block,
         /// Maximum number of items in progress.
         concurrency: u32,
@@ -294,7 +294,7 @@ impl StepKind {
     /// Returns what the kind says about the step's output.
     pub fn output(&self) -> Output<'_> {
         match self {
-            Self::Then { body: Body::Map(map) } | Self::Map { map } => Output::Projection(map),
+            Self::Then { body: Body::Map(map) } | Self::Map { map } => Output::Mapping(map),
             Self::Agent { schema, .. } => Output::Answer(schema.as_ref()),
             Self::Tap { .. } | Self::Sleep { .. } | Self::SleepUntil { .. } => Output::Data,
             Self::DoWhile { .. } | Self::DoUntil { .. } => Output::OfBlock,
@@ -311,7 +311,7 @@ impl StepKind {
     }
 
     /// Returns the items, for the kinds that run their block for each.
-    pub fn items(&self) -> Option<&Projection> {
+    pub fn items(&self) -> Option<&Mapping> {
         if let Self::ForEach { items, .. } = self { Some(items) } else { None }
     }
 
@@ -323,7 +323,7 @@ impl StepKind {
         }
         let conditions = self.texts().into_iter().filter_map(|(key, text)| match text {
             KindText::Expression(when) => Some((key, when)),
-            KindText::Template(_) | KindText::Projection(_) => None,
+            KindText::Template(_) | KindText::Mapping(_) => None,
         });
         conditions.collect()
     }
@@ -374,7 +374,7 @@ impl StepKind {
     /// the body and of the blocks.
     pub fn texts(&self) -> Vec<(String, KindText<'_>)> {
         let one = |key: &str, text| vec![(key.to_owned(), text)];
-        let value = |key: &str, value| one(key, KindText::Projection(value));
+        let value = |key: &str, value| one(key, KindText::Mapping(value));
         match self {
             Self::When { when, .. } | Self::DoWhile { when, .. } | Self::DoUntil { when, .. } => {
                 one("when", KindText::Expression(when))

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Projection;
+use super::Mapping;
 
 /// Course of a step until it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,8 +108,8 @@ impl<N> Called<N> {
 /// Output of a step, as far as its kind says.
 #[derive(Debug, Clone, Copy)]
 pub enum Output<'d> {
-    /// The value of a projection.
-    Projection(&'d Projection),
+    /// The value of a mapping.
+    Mapping(&'d Mapping),
     /// The answer of an agent, of this schema if it has one.
     Answer(Option<&'d Value>),
     /// `data` passes through.
@@ -132,12 +132,12 @@ pub(super) struct Keys {
     pub(super) optional: &'static [&'static str],
 }
 
-/// Source of an expression, a template or a projection.
+/// Source of an expression, a template or a mapping.
 #[derive(Debug, Clone, Copy)]
 pub enum KindText<'d> {
     Expression(&'d str),
     Template(&'d str),
-    Projection(&'d Projection),
+    Mapping(&'d Mapping),
 }
 
 /// The condition of a loop.

@@ -103,8 +103,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::definition::Projection;
-    use crate::expression::{CompiledProjection, Expression};
+    use crate::definition::Mapping;
+    use crate::expression::{CompiledMapping, Expression};
     use crate::failure::{AttemptFailure, ErrorKind};
 
     #[test]
@@ -166,8 +166,8 @@ mod tests {
         let error = ClosureError { message: "no lamps".to_owned(), stated };
         closures.add("w", "fails", Arc::new(move |_| Err(error.clone())));
         let scope = Scope::new().with_closures(closures, Arc::from("w"));
-        let inside = Projection(json!({ "a": [source_of_closure("fails")] }));
-        let error = CompiledProjection::compile(&inside).unwrap().evaluate(&scope).unwrap_err();
+        let inside = Mapping(json!({ "a": [source_of_closure("fails")] }));
+        let error = CompiledMapping::compile(&inside).unwrap().evaluate(&scope).unwrap_err();
         assert_eq!(error.to_string(), "a[0]: no lamps in `closure('fails')`");
         let failure = AttemptFailure::not_evaluated("input: ", &error);
         let seen = failure.in_scope("a", 1);

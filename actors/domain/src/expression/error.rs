@@ -10,7 +10,7 @@ use super::raised::Raised;
 const SOURCE_CHARS_SHOWN: usize = 80;
 const MESSAGE_CHARS_MAX: usize = 240;
 
-/// Error of an expression, a template or a projection.
+/// Error of an expression, a template or a mapping.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExpressionError {
     /// Key path of the failing part (`items[2].x`); empty for the whole.

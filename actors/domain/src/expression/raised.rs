@@ -67,8 +67,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::definition::Projection;
-    use crate::expression::{CompiledProjection, Expression, Scope, Template};
+    use crate::definition::Mapping;
+    use crate::expression::{CompiledMapping, Expression, Scope, Template};
     use crate::failure::{AttemptFailure, ErrorKind};
 
     fn scope() -> Scope {
@@ -103,8 +103,8 @@ mod tests {
 
     #[test]
     fn it_has_no_place_and_no_second_attempt() {
-        let map = Projection(json!({ "a": [{ "b": "fail('Sold out')" }] }));
-        let error = CompiledProjection::compile(&map).unwrap().evaluate(&scope()).unwrap_err();
+        let map = Mapping(json!({ "a": [{ "b": "fail('Sold out')" }] }));
+        let error = CompiledMapping::compile(&map).unwrap().evaluate(&scope()).unwrap_err();
         let failure = AttemptFailure::not_evaluated("input: ", &error);
         assert_eq!(failure.message, "Sold out");
         let class = failure.class.unwrap();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::*;
-use crate::definition::Projection;
+use crate::definition::Mapping;
 
 fn scope() -> Scope {
     let steps: BTreeMap<Arc<str>, Arc<Value>> = [
@@ -42,7 +42,7 @@ fn compiled_forms_can_be_sent_between_threads() {
     shareable::<Scope>();
     shareable::<Expression>();
     shareable::<Template>();
-    shareable::<CompiledProjection>();
+    shareable::<CompiledMapping>();
 }
 
 #[test]
@@ -326,11 +326,11 @@ fn results_are_limited_in_size() {
 }
 
 #[test]
-fn projections_evaluate_nested_expressions() {
-    let projection = Projection(json!({
+fn mappings_evaluate_nested_expressions() {
+    let mapping = Mapping(json!({
         "large": "input.amount > 500", "z": 1, "list": ["data", null, {"x": "user.id"}],
     }));
-    let compiled = CompiledProjection::compile(&projection).unwrap();
+    let compiled = CompiledMapping::compile(&mapping).unwrap();
     let value = compiled.evaluate(&scope()).unwrap();
     assert_eq!(value.to_string(), r#"{"large":true,"z":1,"list":[4,null,{"x":"u1"}]}"#);
     assert!(compiled.uses("user") && compiled.uses("data") && !compiled.uses("steps"));
@@ -340,7 +340,7 @@ fn projections_evaluate_nested_expressions() {
 }
 
 #[test]
-fn errors_of_projections_have_a_place() {
+fn errors_of_mappings_have_a_place() {
     let cases = [
         (json!("input.nope"), "undefined value in `input.nope`"),
         (json!({"amount": "input."}), "amount: syntax error"),
@@ -348,9 +348,9 @@ fn errors_of_projections_have_a_place() {
         (json!({"my-key": ["[1, input.nope]"]}), "['my-key'][0][1]: undefined value in"),
         ((0..100).fold(json!(1), |inner, _| json!([inner])), "[0][0]"),
     ];
-    for (projection, said) in cases {
-        let projection = Projection(projection);
-        let answer = CompiledProjection::compile(&projection).and_then(|p| p.evaluate(&scope()));
+    for (mapping, said) in cases {
+        let mapping = Mapping(mapping);
+        let answer = CompiledMapping::compile(&mapping).and_then(|p| p.evaluate(&scope()));
         let error = answer.unwrap_err().to_string();
         assert!(error.starts_with(said), "{error}");
     }

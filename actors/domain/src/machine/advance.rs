@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::expression::{CompiledProjection, Expression, ExpressionError};
+use crate::expression::{CompiledMapping, Expression, ExpressionError};
 use crate::fact::{Fact, Opening, ResumedBy};
 use crate::failure::{AttemptFailure, ErrorClass, ErrorKind};
 use crate::ids::StepPath;
@@ -250,7 +250,7 @@ impl Machine {
 
     fn items(
         &self,
-        items: &CompiledProjection,
+        items: &CompiledMapping,
         site: &Site<'_>,
     ) -> Result<Vec<Arc<Value>>, AttemptFailure> {
         let named = Named::by(|name| items.uses(name));

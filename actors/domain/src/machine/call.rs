@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::call::{CommandRun, HttpRequest};
-use crate::expression::{CompiledProjection, Scope};
+use crate::expression::{CompiledMapping, Scope};
 use crate::failure::AttemptFailure;
 use crate::ids::compensated_path;
 use crate::machine::place::Site;
@@ -124,7 +124,7 @@ fn callee(
             Ok(Callee::Command(Box::new(run)))
         }
         Call::Tool { tool, args } => {
-            let evaluated = |args: &CompiledProjection| {
+            let evaluated = |args: &CompiledMapping| {
                 let scope = scope(Named::among(args.names()));
                 args.evaluate(&scope)
                     .map_err(|error| AttemptFailure::not_evaluated("args: ", &error))

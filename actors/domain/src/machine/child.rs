@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::expression::CompiledProjection;
+use crate::expression::CompiledMapping;
 use crate::fact::{Fact, Parent};
 use crate::failure::{AttemptFailure, ErrorClass, ErrorKind};
 use crate::ids::{ExecutionId, StepPath};
@@ -165,7 +165,7 @@ impl Machine {
     pub(super) fn next_child(
         &self,
         workflow: &Arc<str>,
-        input: Option<&CompiledProjection>,
+        input: Option<&CompiledMapping>,
         site: &Site<'_>,
     ) -> Fact {
         let made = match input {

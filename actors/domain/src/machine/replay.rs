@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::assignment::AskRules;
 use crate::definition::{Block, StepDefinition};
 use crate::fact::Replayed;
-use crate::ids::{PathHead, step_id_of};
+use crate::ids::{PathHead, StepPath, step_id_of};
 use crate::machine::Machine;
 use crate::plan::{Plan, Step};
 use crate::principal::Principal;
@@ -43,6 +43,12 @@ pub enum ReplayRefusal {
     NoStepFailed {
         from: Vec<Arc<str>>,
     },
+    /// No step is given, and a person skipped a compensation: what it should have undone would happen
+    /// twice.
+    CompensationSkipped {
+        compensation: StepPath,
+        from: Vec<Arc<str>>,
+    },
     /// No step is given, and the execution compensates: what will have been undone is open.
     Compensating,
     /// Resume data is given for a step that does not suspend.
@@ -61,9 +67,7 @@ impl Machine {
         let step_id = match step_id {
             Some(step_id) => step_id,
             None if is_compensating => return Err(ReplayRefusal::Compensating),
-            None => self
-                .default_step()
-                .ok_or_else(|| ReplayRefusal::NoStepFailed { from: self.replayable_steps(plan) })?,
+            None => self.default_step(plan)?,
         };
         let not_replayable = || ReplayRefusal::NotReplayable {
             step: step_id.clone(),
@@ -109,16 +113,20 @@ impl Machine {
 
     /// Returns the step at which a replay begins that names none: the one that failed, or the first
     /// one whose effects were undone, which is the latest one with all outputs before it. An effect
-    /// that a person left as it is would happen twice: only a caller who names the step wants that,
-    /// and without it the failed step is refused.
-    fn default_step(&self) -> Option<String> {
-        let failed = self.failed_step()?;
+    /// that a person left as it is would happen twice: only a caller who names the step wants that.
+    fn default_step(&self, plan: &Plan) -> Result<String, ReplayRefusal> {
+        let from = || self.replayable_steps(plan);
+        let failed =
+            self.failed_step().ok_or_else(|| ReplayRefusal::NoStepFailed { from: from() })?;
+        let kept = self.kept_steps(&self.plan);
         let mut skipped = self.state.compensating.iter().flat_map(|it| it.skipped());
-        let first = match skipped.next() {
-            Some(_) => failed,
-            None => failed.min(self.kept_steps(&self.plan)),
-        };
-        Some(self.plan.steps.get(first)?.id.to_string())
+        if let Some(skipped) = skipped.next().filter(|_| kept < failed) {
+            let compensation = Arc::clone(&skipped.path);
+            return Err(ReplayRefusal::CompensationSkipped { compensation, from: from() });
+        }
+        let first = self.plan.steps.get(failed.min(kept));
+        let first = first.ok_or_else(|| ReplayRefusal::NoStepFailed { from: from() })?;
+        Ok(first.id.to_string())
     }
 
     /// Returns the place of the top-level step whose failure ended the execution.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::expression::CompiledProjection;
+use crate::expression::CompiledMapping;
 use crate::fact::{Fact, ResumedBy};
 use crate::failure::{AttemptFailure, ErrorKind};
 use crate::ids::StepPath;
@@ -51,10 +51,7 @@ impl Machine {
 }
 
 /// Returns the answer that a waiting step gets at its deadline. Questions of its tool have none.
-pub(super) fn answer_at_deadline<'a>(
-    step: &'a Step,
-    node: &Node,
-) -> Option<&'a CompiledProjection> {
+pub(super) fn answer_at_deadline<'a>(step: &'a Step, node: &Node) -> Option<&'a CompiledMapping> {
     let rule = step.suspend.as_ref().filter(|_| node.question().is_none());
     rule?.on_timeout.as_ref()
 }

@@ -12,11 +12,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::definition::{
-    Block, OnError, OnTimeout, Projection, RetryPolicy, StepDefinition, StepKind, StepType,
+    Block, Mapping, OnError, OnTimeout, RetryPolicy, StepDefinition, StepKind, StepType,
     SuspendRule, WorkflowDefinition,
 };
 use crate::expression::{
-    CompiledProjection, Expression, ExpressionError, Template, hyphenated_step_reference,
+    CompiledMapping, Expression, ExpressionError, Template, hyphenated_step_reference,
 };
 use crate::hash::canonical_hash;
 use crate::ids::{is_definition_id, is_step_id};
@@ -39,7 +39,7 @@ pub(super) fn plan(definition: WorkflowDefinition) -> Result<Plan, Vec<Problem>>
         compiler.schema("suspend_schema", definition.suspend_schema.as_ref());
     compiler.default_resume_schema =
         compiler.schema("resume_schema", definition.resume_schema.as_ref());
-    let result = compiler.projection("result", definition.result.as_ref());
+    let result = compiler.mapping("result", definition.result.as_ref());
     let steps = compiler.steps(&definition.steps, 0);
     compiler.check_compensates(&definition);
     let hash = match canonical_hash(&definition) {
@@ -133,13 +133,13 @@ impl Compiler {
         }
     }
 
-    fn projection(&mut self, key: &str, source: Option<&Projection>) -> Option<CompiledProjection> {
+    fn mapping(&mut self, key: &str, source: Option<&Mapping>) -> Option<CompiledMapping> {
         let source = source?;
         self.hyphen_hints(key, &source.0);
-        match CompiledProjection::compile(source) {
-            Ok(projection) => Some(projection),
+        match CompiledMapping::compile(source) {
+            Ok(mapping) => Some(mapping),
             Err(_) => {
-                for (inside, error) in CompiledProjection::problems(source) {
+                for (inside, error) in CompiledMapping::problems(source) {
                     let mut place = self.place_of(key);
                     place.extend(inside);
                     self.problems.push(Problem { place, message: error.to_string() });
@@ -192,7 +192,7 @@ impl Compiler {
             OnError::Fail => Some(AfterLastAttempt::Fail),
             OnError::Ignore => Some(AfterLastAttempt::Ignore),
             OnError::Value(value) => {
-                self.projection("on_error.value", Some(value)).map(AfterLastAttempt::Value)
+                self.mapping("on_error.value", Some(value)).map(AfterLastAttempt::Value)
             }
         };
         let retry = step.retry.as_ref().map(|policy| self.retry(policy));
@@ -247,15 +247,15 @@ impl Compiler {
             }
             StepKind::Workflow { workflow, input } => Some(Work::Workflow {
                 workflow: Arc::from(workflow.as_str()),
-                input: self.projection("input", input.as_ref()),
+                input: self.mapping("input", input.as_ref()),
             }),
             StepKind::Sleep { duration_ms } => Some(Work::Sleep { duration_ms: *duration_ms }),
             StepKind::SleepUntil { until } => {
                 Some(Work::SleepUntil { until: self.expression("until", until)? })
             }
-            StepKind::Map { map } => self.projection("map", Some(map)).map(Work::Map),
+            StepKind::Map { map } => self.mapping("map", Some(map)).map(Work::Map),
             StepKind::ForEach { items, block, concurrency } => {
-                let items = self.projection("items", Some(items));
+                let items = self.mapping("items", Some(items));
                 let concurrency = self.at_least_one("concurrency", *concurrency);
                 let branches = self.branches([block], depth);
                 Some(Work::ForEach { items: items?, concurrency, branches })
@@ -341,13 +341,13 @@ impl Compiler {
                 if rule.deadline_ms.is_none() {
                     self.problem("suspend.on_timeout", "requires a `deadline`");
                 }
-                self.projection("suspend.on_timeout.resume", Some(value))
+                self.mapping("suspend.on_timeout.resume", Some(value))
             }
         };
         Suspend {
             when,
             reason: self.template("suspend.reason", rule.reason.as_deref()),
-            payload: self.projection("suspend.payload", rule.payload.as_ref()),
+            payload: self.mapping("suspend.payload", rule.payload.as_ref()),
             deadline_ms: rule.deadline_ms,
             on_timeout,
             asking: self.asking(rule),

@@ -171,7 +171,7 @@ impl<'d> Search<'d> {
         let mut inside = here.inside(step);
         if let Some(items) = step.kind.items() {
             let known = |root: &str, keys: &[PathKey]| self.shape(root, keys, Some(step), here);
-            inside.item = match Shape::of_projection(&items.0, &known) {
+            inside.item = match Shape::of_mapping(&items.0, &known) {
                 Shape::List(item) => Rc::from(item),
                 other => {
                     self.found.extend(conditions::of_items(step, &items.0, &other));

@@ -1,7 +1,7 @@
 //! Short constructors of definitions. A function has the name of the step that calls it.
 
 use greenroom_domain::definition::{
-    Block, Body, Case, Compensation, OnError, OnTimeout, Projection, RetryPolicy, StepDefinition,
+    Block, Body, Case, Compensation, Mapping, OnError, OnTimeout, RetryPolicy, StepDefinition,
     StepKind, SuspendRule, WorkflowDefinition,
 };
 use serde_json::Value;
@@ -20,7 +20,7 @@ fn blocks<const N: usize>(named: [(&str, Vec<StepDefinition>); N]) -> Vec<Block>
 
 /// Returns a step that the machine evaluates itself.
 pub(crate) fn map(id: &str, source: impl Into<Value>) -> StepDefinition {
-    StepDefinition::new(id, StepKind::Then { body: Body::Map(Projection(source.into())) })
+    StepDefinition::new(id, StepKind::Then { body: Body::Map(Mapping(source.into())) })
 }
 
 /// Returns a step with this body.
@@ -38,7 +38,7 @@ pub(crate) fn tap(id: &str) -> StepDefinition {
 }
 
 pub(crate) fn tap_map(id: &str, source: impl Into<Value>) -> StepDefinition {
-    StepDefinition::new(id, StepKind::Tap { body: Body::Map(Projection(source.into())) })
+    StepDefinition::new(id, StepKind::Tap { body: Body::Map(Mapping(source.into())) })
 }
 
 /// Returns an andWhen step whose block is named `then`.
@@ -92,7 +92,7 @@ pub(crate) fn child(id: &str) -> StepDefinition {
 }
 
 pub(crate) fn child_with(id: &str, input: impl Into<Value>) -> StepDefinition {
-    let input = Some(Projection(input.into()));
+    let input = Some(Mapping(input.into()));
     StepDefinition::new(id, StepKind::Workflow { workflow: "part".to_owned(), input })
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn for_each(
     concurrency: u32,
     steps: Vec<StepDefinition>,
 ) -> StepDefinition {
-    let items = Projection(items.into());
+    let items = Mapping(items.into());
     StepDefinition::new(id, StepKind::ForEach { items, block: block("body", steps), concurrency })
 }
 
@@ -180,7 +180,7 @@ pub(crate) trait Adorned: Sized {
     fn asks_until(self, deadline_ms: u64, answer: impl Into<Value>) -> Self {
         self.asking(SuspendRule {
             deadline_ms: Some(deadline_ms),
-            on_timeout: OnTimeout::Resume(Projection(answer.into())),
+            on_timeout: OnTimeout::Resume(Mapping(answer.into())),
             ..SuspendRule::default()
         })
     }
@@ -192,7 +192,7 @@ pub(crate) trait Adorned: Sized {
         self.on_error(OnError::Ignore)
     }
     fn instead(self, value: impl Into<Value>) -> Self {
-        self.on_error(OnError::Value(Projection(value.into())))
+        self.on_error(OnError::Value(Mapping(value.into())))
     }
     fn asking(self, rule: SuspendRule) -> Self;
     fn retrying(self, policy: RetryPolicy) -> Self;

@@ -1,7 +1,7 @@
 //! Calls of bodies, and their values.
 
 use greenroom_domain::definition::{
-    Body, CommandBody, HttpBody, HttpMethod, Projection, StepDefinition,
+    Body, CommandBody, HttpBody, HttpMethod, Mapping, StepDefinition,
 };
 use greenroom_domain::effort::Budget;
 use greenroom_domain::expression::Closures;
@@ -17,7 +17,7 @@ fn post(url: &str) -> HttpBody {
         method: HttpMethod::Post,
         url: url.to_owned(),
         headers: [("x-user".to_owned(), "{{ user.id }} secret:KEY".to_owned())].into(),
-        query: [("first".to_owned(), Projection(json!("steps.first")))].into(),
+        query: [("first".to_owned(), Mapping(json!("steps.first")))].into(),
         body: None,
     }
 }
@@ -62,7 +62,7 @@ fn a_call_has_the_values_of_its_scope() {
 fn programs_and_tools_get_data_by_default() {
     let argv = ["jq", "--x={{ input.id }}"].map(str::to_owned).to_vec();
     let run = CommandBody { argv, ..CommandBody::default() };
-    for (input, expected) in [(None, json!(7)), (Some(Projection(json!(["data"]))), json!([7]))] {
+    for (input, expected) in [(None, json!(7)), (Some(Mapping(json!(["data"]))), json!([7]))] {
         let run = CommandBody { input: input.clone(), ..run.clone() };
         let Some(Ok(Callee::Command(run))) = called(&world(body("a", Body::Command(run)))) else {
             panic!("no run")
@@ -90,7 +90,7 @@ fn a_call_that_cannot_be_made_has_a_reason() {
         (argument("{{ input.none }}"), "argv[1]: "),
         (argument("{{ 0 - data }}"), "argv[1]: begins with `-`"),
         (
-            Body::Tool { tool: "t".to_owned(), args: Some(Projection(json!({ "a": "data.b.c" }))) },
+            Body::Tool { tool: "t".to_owned(), args: Some(Mapping(json!({ "a": "data.b.c" }))) },
             "args: ",
         ),
     ] {
@@ -107,7 +107,7 @@ fn a_definition_of_an_impossible_call_is_refused() {
     };
     let get = Body::Http(HttpBody {
         method: HttpMethod::Get,
-        body: Some(Projection(Value::from(1))),
+        body: Some(Mapping(Value::from(1))),
         ..post("https://a.example")
     });
     for (call, place) in [

@@ -1,7 +1,7 @@
 //! Definitions of compensations: refused ones, and those without any.
 
 use greenroom_domain::definition::{
-    Body, Compensation, Projection, StepDefinition, StepKind, WorkflowDefinition,
+    Body, Compensation, Mapping, StepDefinition, StepKind, WorkflowDefinition,
 };
 use greenroom_domain::plan::Plan;
 use serde_json::json;
@@ -49,7 +49,7 @@ fn definitions_that_cannot_compensate_are_refused() {
         (
             vec![body("a", Body::Run { function: "f".to_owned(), version: None }).compensated(
                 Compensation::new(StepKind::Then {
-                    body: Body::Tool { tool: "t".to_owned(), args: Some(Projection(json!("1 +"))) },
+                    body: Body::Tool { tool: "t".to_owned(), args: Some(Mapping(json!("1 +"))) },
                 }),
             )],
             &["compensate", "args"],

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use greenroom_domain::definition::{
-    Body, Compensation, HttpBody, Projection, StepDefinition, StepKind, WorkflowDefinition,
+    Body, Compensation, HttpBody, Mapping, StepDefinition, StepKind, WorkflowDefinition,
 };
 use greenroom_domain::machine::{Callee, ChildStatus, Command, Refusal, ReplayFrom, ReplayRefusal};
 use greenroom_domain::principal::Principal;
@@ -282,7 +282,7 @@ fn a_limit_does_not_stop_compensations() {
 #[test]
 fn a_result_that_cannot_be_made_compensates_too() {
     let mut definition = workflow(vec![run("a").undone()]);
-    definition.result = Some(Projection(json!("data.no.such")));
+    definition.result = Some(Mapping(json!("data.no.such")));
     let mut world = Setting::default().start(definition);
     let lines = world.finish("a", 1);
     assert_eq!(lines.last().unwrap(), "a:compensate starts #1");
@@ -295,7 +295,7 @@ fn a_compensation_sees_the_output_the_iteration_and_the_error() {
         url: "http://shop/{{ item }}/{{ index }}".to_owned(),
         headers: std::collections::BTreeMap::new(),
         query: std::collections::BTreeMap::new(),
-        body: Some(Projection(json!({
+        body: Some(Mapping(json!({
             "key": "data.key", "own": "steps.reserve.key", "why": "error.message",
             "at": "error.stepId", "input": "input", "earlier": "steps.first",
         }))),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use greenroom_domain::definition::{Projection, StepDefinition, SuspendRule};
+use greenroom_domain::definition::{Mapping, StepDefinition, SuspendRule};
 use greenroom_domain::effort::Budget;
 use greenroom_domain::fact::Fact;
 use greenroom_domain::failure::ErrorKind;
@@ -130,7 +130,7 @@ fn kinds(world: &World) -> Vec<ErrorKind> {
 fn evaluations_beyond_the_budget_fail_with_the_kind_cost() {
     let long = "'a' * 100000";
     let asks = |rule: SuspendRule| map("a", "1").asking(rule);
-    let shown = Projection(json!(long));
+    let shown = Mapping(json!(long));
     let again = format!("({TOO_MUCH}) > 1");
     let one = |id: &str| vec![map(id, "1")];
     let rows: [(&str, StepDefinition); 11] = [
@@ -181,7 +181,7 @@ fn a_result_that_cannot_be_evaluated_has_a_reason() {
     ];
     for (result, kind) in rows {
         let mut definition = workflow(vec![map("a", "1")]);
-        definition.result = Some(Projection(result));
+        definition.result = Some(Mapping(result));
         let mut world = Setting::default().start(definition);
         all_is_decided(&mut world);
         assert_eq!(kinds(&world), [kind], "{:#?}", world.all_lines());

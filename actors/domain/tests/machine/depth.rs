@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use greenroom_domain::definition::{Projection, StepDefinition, SuspendRule};
+use greenroom_domain::definition::{Mapping, StepDefinition, SuspendRule};
 use greenroom_domain::machine::{ChildStatus, Machine, StepResult};
 use greenroom_domain::status::Status;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ const PLACE: &str = "nested deeper than 10 levels, at [0][0][0][0][0][0][0][0][0
 #[test]
 fn a_value_that_is_too_deep_fails_its_step_with_the_place() {
     let payload = |payload: &str| {
-        let payload = Some(Projection(json!(payload)));
+        let payload = Some(Mapping(json!(payload)));
         run("a").asking(SuspendRule { payload, ..SuspendRule::default() })
     };
     let bad = || map("a", "data.nothing");
@@ -96,7 +96,7 @@ fn values_from_outside_are_limited_too() {
 #[test]
 fn the_result_is_limited_too() {
     let mut definition = workflow(vec![map("a", "data")]);
-    definition.result = Some(Projection(json!({ "r": "data" })));
+    definition.result = Some(Mapping(json!({ "r": "data" })));
     let mut setting = Setting { input: nested(DEPTH_MAX), ..Setting::default() };
     setting.limits.value_depth_max = DEPTH_MAX;
     let world = setting.start(definition);

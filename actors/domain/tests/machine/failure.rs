@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use greenroom_domain::definition::{OnError, Projection, RetryPolicy};
+use greenroom_domain::definition::{Mapping, OnError, RetryPolicy};
 use greenroom_domain::machine::{Command, Resume};
 use greenroom_domain::plan::{ERROR_KEYS, EXECUTION_KEYS, PRINCIPAL_KEYS};
 use greenroom_domain::principal::Principal;
@@ -74,7 +74,7 @@ fn on_error_applies_after_the_last_attempt() {
 
 #[test]
 fn the_value_is_evaluated_over_the_steps_scope() {
-    let value = OnError::Value(Projection(json!({ "was": "data", "first": "steps.first" })));
+    let value = OnError::Value(Mapping(json!({ "was": "data", "first": "steps.first" })));
     let mut world = World::of(vec![map("first", "data + 1"), run("a").on_error(value)]);
     assert_eq!(world.fail("a", "boom")[0], "a fails: boom; continues with {\"was\":2,\"first\":2}");
 }

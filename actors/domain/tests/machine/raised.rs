@@ -1,6 +1,6 @@
 //! `fail(message)`: a definition fails on purpose, and what completed is compensated.
 
-use greenroom_domain::definition::{Projection, StepDefinition, WorkflowDefinition};
+use greenroom_domain::definition::{Mapping, StepDefinition, WorkflowDefinition};
 use greenroom_domain::failure::ErrorKind;
 use greenroom_domain::status::Status;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ fn the_failure_has_exactly_this_message_and_is_not_retried() {
 
 #[test]
 fn the_result_fails_the_execution() {
-    let result = Some(Projection(json!({ "x": FAIL })));
+    let result = Some(Mapping(json!({ "x": FAIL })));
     let definition = WorkflowDefinition { result, ..workflow(vec![run("a").undone()]) };
     assert_eq!(ended(Setting::default().start(definition)), format!("failed: {REFUSED}"));
 }

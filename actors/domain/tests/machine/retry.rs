@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use greenroom_domain::definition::{OnError, Projection, RetryPolicy};
+use greenroom_domain::definition::{Mapping, OnError, RetryPolicy};
 use greenroom_domain::fact::{AfterFailure, Fact};
 use greenroom_domain::failure::{
     ATTEMPT_ERROR_BYTES_MAX, ATTEMPT_ERRORS_MAX, AttemptFailure, ErrorClass, ErrorKind, ErrorName,
@@ -71,7 +71,7 @@ fn a_terminal_failure_is_never_retried() {
 
 #[test]
 fn the_name_of_a_failure_reaches_the_container_also_after_a_restart() {
-    let on_error = OnError::Value(Projection(json!("error.kind")));
+    let on_error = OnError::Value(Mapping(json!("error.kind")));
     let mut world = World::of(vec![
         all("c", [("l", vec![run("a").tries(3)]), ("m", vec![run("b")])]).on_error(on_error),
     ]);
@@ -127,7 +127,7 @@ fn a_requested_delay_is_limited_by_the_policy() {
 fn on_error_reads_the_failure() {
     let seen = json!({ "kind": "error.kind", "status": "error.status", "at": "error.stepId",
                        "n": "error.attempt", "why": "error.message" });
-    let on_error = || OnError::Value(Projection(seen.clone()));
+    let on_error = || OnError::Value(Mapping(seen.clone()));
     let mut world = World::of(vec![run("a").tries(2).on_error(on_error())]);
     world.fail_with("a", AttemptFailure::http(503, "HTTP 503"));
     world.due("a");

@@ -1,8 +1,6 @@
 //! Reversal: the steps of a completed child are compensated when its parent fails.
 
-use greenroom_domain::definition::{
-    Body, Compensation, HttpBody, HttpMethod, Projection, StepKind,
-};
+use greenroom_domain::definition::{Body, Compensation, HttpBody, HttpMethod, Mapping, StepKind};
 use greenroom_domain::fact::{Fact, Reversal, Start};
 use greenroom_domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_domain::ids::ExecutionId;
@@ -187,9 +185,7 @@ fn order() -> World {
         url: "http://shop/{{ data }}".to_owned(),
         headers: std::collections::BTreeMap::new(),
         query: std::collections::BTreeMap::new(),
-        body: Some(Projection(
-            json!({ "why": "error.message", "first": "steps.a", "item": "item" }),
-        )),
+        body: Some(Mapping(json!({ "why": "error.message", "first": "steps.a", "item": "item" }))),
     };
     let undo = Compensation::new(StepKind::Then { body: Body::Http(http) });
     let lines = for_each("lines", "['x']", 1, vec![run("b").compensated(undo)]);

@@ -364,7 +364,7 @@ fn results_and_replays_read_inner_steps() {
     let wrong = assert_everywhere("replay", |kinds, place| {
         let steps = vec![definition(kinds, run("a"), unchanged), map("after", "[data, steps.a]")];
         let mut definition = workflow(steps);
-        definition.result = Some(greenroom_domain::definition::Projection(json!({
+        definition.result = Some(greenroom_domain::definition::Mapping(json!({
             "after": "steps.after", "inner": "steps.a",
         })));
         let mut first = Setting::default().start(definition);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use greenroom_domain::definition::Projection;
+use greenroom_domain::definition::Mapping;
 use greenroom_domain::plan::Plan;
 use greenroom_domain::status::Status;
 use serde_json::{Value, json};
@@ -42,9 +42,9 @@ fn each_output_is_the_next_data() {
 }
 
 #[test]
-fn the_result_is_a_projection_over_everything() {
+fn the_result_is_a_mapping_over_everything() {
     let mut definition = workflow(vec![map("a", "data + 1"), map("b", "data * 10")]);
-    definition.result = Some(Projection(json!({
+    definition.result = Some(Mapping(json!({
         "a": "steps.a", "last": "data", "in": "input", "who": "user.id",
         "workflow": "execution.workflowId", "id": "execution.id", "resume": "resume", "n": 7,
     })));
@@ -59,7 +59,7 @@ fn the_result_is_a_projection_over_everything() {
 #[test]
 fn a_result_that_cannot_be_made_fails_the_execution() {
     let mut definition = workflow(vec![map("a", "data")]);
-    definition.result = Some(Projection(json!("steps.nowhere")));
+    definition.result = Some(Mapping(json!("steps.nowhere")));
     let world = Setting::default().start(definition);
     assert_eq!(world.status(), Status::Error);
     assert!(world.started().last().unwrap().starts_with("failed: result: "));

@@ -1,7 +1,7 @@
 //! Random definitions of every kind of step.
 
 use greenroom_domain::definition::{
-    OnError, OnTimeout, Projection, RetryPolicy, StepDefinition, SuspendRule,
+    Mapping, OnError, OnTimeout, RetryPolicy, StepDefinition, SuspendRule,
 };
 use proptest::prelude::{Strategy, any};
 use proptest::{collection, option, prop_oneof, sample};
@@ -161,7 +161,7 @@ fn on_error_of(choice: usize) -> OnError {
     match choice {
         0 => OnError::Fail,
         1 => OnError::Ignore,
-        _ => OnError::Value(Projection(json!({ "instead": "input" }))),
+        _ => OnError::Value(Mapping(json!({ "instead": "input" }))),
     }
 }
 
@@ -189,10 +189,10 @@ fn rule(ask: Ask) -> SuspendRule {
     SuspendRule {
         when: Some(CONDITIONS[ask.when].to_owned()),
         reason: None,
-        payload: PAYLOADS[ask.payload].map(|source| Projection(json!(source))),
+        payload: PAYLOADS[ask.payload].map(|source| Mapping(json!(source))),
         deadline_ms: ask.deadline.map(|(ms, _)| ms),
         on_timeout: answer
-            .map_or(OnTimeout::Fail, |source| OnTimeout::Resume(Projection(json!(source)))),
+            .map_or(OnTimeout::Fail, |source| OnTimeout::Resume(Mapping(json!(source)))),
         ..SuspendRule::default()
     }
 }

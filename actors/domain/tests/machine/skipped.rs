@@ -52,8 +52,9 @@ fn a_replay_over_a_skipped_compensation_names_its_step() {
     let mut world = failed();
     skip(&mut world, "b:compensate");
     world.finish("a:compensate", 7);
-    let refusal = ReplayRefusal::NotReplayable { step: "c".to_owned(), from: vec![Arc::from("a")] };
     let replayed = |wanted| world.machine.replayed_from(wanted).map(|replayed| replayed.step_id);
+    let (compensation, from) = (Arc::from("b:compensate"), vec![Arc::from("a")]);
+    let refusal = ReplayRefusal::CompensationSkipped { compensation, from };
     assert_eq!(replayed(ReplayFrom::default()), Err(refusal));
     let named = ReplayFrom { step_id: Some("a".to_owned()), ..ReplayFrom::default() };
     assert_eq!(replayed(named).as_deref(), Ok("a"));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use greenroom_domain::definition::{OnTimeout, Projection, SuspendRule};
+use greenroom_domain::definition::{Mapping, OnTimeout, SuspendRule};
 use greenroom_domain::machine::{AtDeadline, Cause, Refusal, StepResult, ToolQuestion};
 use greenroom_domain::question::Question;
 use greenroom_domain::status::Status;
@@ -40,7 +40,7 @@ fn the_body_runs_at_once_if_the_condition_is_false() {
 fn reason_and_payload_are_evaluated_when_the_step_starts() {
     let rule = SuspendRule {
         reason: Some("{{ user.id }} asks for {{ data.amount }}".to_owned()),
-        payload: Some(Projection(json!({ "amount": "data.amount", "before": "steps.a.amount" }))),
+        payload: Some(Mapping(json!({ "amount": "data.amount", "before": "steps.a.amount" }))),
         deadline_ms: Some(1000),
         ..SuspendRule::default()
     };
@@ -64,7 +64,7 @@ fn a_rule_that_cannot_be_evaluated_fails_the_step_without_a_retry() {
     let rules = [
         ("when", SuspendRule { when: Some(broken.clone()), ..SuspendRule::default() }),
         ("reason", SuspendRule { reason: Some("{{ data.no.such }}".into()), ..Default::default() }),
-        ("payload", SuspendRule { payload: Some(Projection(json!(broken))), ..Default::default() }),
+        ("payload", SuspendRule { payload: Some(Mapping(json!(broken))), ..Default::default() }),
     ];
     for (key, rule) in rules {
         let world = World::of(vec![run("a").asking(rule).tries(3)]);
@@ -76,10 +76,8 @@ fn a_rule_that_cannot_be_evaluated_fails_the_step_without_a_retry() {
 
 #[test]
 fn the_payload_is_checked() {
-    let asks = |payload: Value| SuspendRule {
-        payload: Some(Projection(payload)),
-        ..SuspendRule::default()
-    };
+    let asks =
+        |payload: Value| SuspendRule { payload: Some(Mapping(payload)), ..SuspendRule::default() };
     let number = json!({ "type": "number" });
     let world = World::of(vec![run("a").asking(asks(json!("'text'"))).shows(number.clone())]);
     let line = &world.started()[1];
@@ -98,7 +96,7 @@ fn the_payload_is_checked() {
 
 #[test]
 fn a_payload_of_null_is_none() {
-    let rule = SuspendRule { payload: Some(Projection(json!("none"))), ..SuspendRule::default() };
+    let rule = SuspendRule { payload: Some(Mapping(json!("none"))), ..SuspendRule::default() };
     let world = World::of(vec![run("a").asking(rule)]);
     assert_eq!(world.started()[1], "a asks: Suspended at step a");
 }
@@ -286,7 +284,7 @@ fn a_recorded_deadline_does_not_depend_on_the_clock() {
 
 #[test]
 fn a_resume_during_a_pause_before_the_deadline_is_accepted() {
-    let answer = OnTimeout::Resume(Projection(json!("'nobody'")));
+    let answer = OnTimeout::Resume(Mapping(json!("'nobody'")));
     let rule = SuspendRule { deadline_ms: Some(500), on_timeout: answer, ..SuspendRule::default() };
     let mut world = World::of(vec![all(
         "both",

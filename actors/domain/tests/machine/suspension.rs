@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use greenroom_domain::definition::{Projection, SuspendRule};
+use greenroom_domain::definition::{Mapping, SuspendRule};
 use greenroom_domain::fact::{Fact, Recorded, Suspension};
 use greenroom_domain::ids::ExecutionId;
 use greenroom_domain::machine::{
@@ -196,7 +196,7 @@ fn announcements_list_all_suspensions() {
 #[test]
 fn announcements_are_limited_in_size() {
     let omitted = |payload: usize, reason: usize| {
-        let shown = Projection(json!(format!("'{}'", "x".repeat(payload))));
+        let shown = Mapping(json!(format!("'{}'", "x".repeat(payload))));
         let rule = SuspendRule {
             payload: Some(shown),
             reason: Some("é".repeat(reason)),

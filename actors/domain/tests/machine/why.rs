@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use greenroom_domain::definition::{Body, Projection, RetryPolicy, SuspendRule};
+use greenroom_domain::definition::{Body, Mapping, RetryPolicy, SuspendRule};
 use greenroom_domain::machine::{AtDeadline, Awaited, Cause, ChildStatus, Command};
 use greenroom_domain::note::{CallStage, Queued};
 use serde_json::json;
@@ -102,7 +102,7 @@ fn a_running_body_names_the_tool_that_it_calls() {
 #[test]
 fn a_suspended_step_shows_its_schema_and_deadline() {
     let rule = SuspendRule {
-        payload: Some(Projection(json!({ "n": "data" }))),
+        payload: Some(Mapping(json!({ "n": "data" }))),
         deadline_ms: Some(1000),
         ..SuspendRule::default()
     };

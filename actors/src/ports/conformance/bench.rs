@@ -16,7 +16,7 @@ use crate::ports::store::{
     Acknowledgement, Append, AppendError, AskChange, CommitSink, Failure, Header,
     IdempotencyRecord, Projection, Row, Status, Store, StoredExecution, Ticket, Timer, TimerChange,
 };
-use crate::ports::store::{Place, Portion, ReplayedFrom};
+use crate::ports::store::{FactCursor, Portion, ReplayedFrom};
 
 /// A store under test, and its commits.
 pub struct Bench {
@@ -181,7 +181,7 @@ impl Bench {
         read(self.store.facts(&id, after, limit)).await
     }
 
-    pub(super) async fn portion(&self, id: &str, from: Place, bytes: usize) -> Portion {
+    pub(super) async fn portion(&self, id: &str, from: FactCursor, bytes: usize) -> Portion {
         let id = ExecutionId::trusted(id);
         read(self.store.portion(&id, from, bytes)).await
     }

@@ -16,7 +16,7 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::principal::Principal;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
-    AppendError, Failure, Place, Portion, Snapshot, Status, Timer, TimerChange, TimerKey,
+    AppendError, FactCursor, Failure, Portion, Snapshot, Status, Timer, TimerChange, TimerKey,
 };
 
 pub(super) async fn creation_and_continuation(mut bench: Bench) {
@@ -249,7 +249,10 @@ pub(super) async fn facts_are_paged(mut bench: Bench) {
 
 pub(super) async fn portions_return_every_fact_once(mut bench: Bench) {
     let bytes = [1, 200, 1000, 1 << 20];
-    assert!(bench.portion("a", Place::default(), 10).await.facts.is_empty(), "nothing is stored");
+    assert!(
+        bench.portion("a", FactCursor::default(), 10).await.facts.is_empty(),
+        "nothing is stored"
+    );
     let first = bench.creation("a");
     bench.take(&first).await;
     let second = bench.continuation(&first, steps(2..6));
@@ -267,11 +270,11 @@ pub(super) async fn portions_return_every_fact_once(mut bench: Bench) {
     for bytes in bytes {
         for above in [0, 1, 5, 6, 30, 39, 50] {
             let wanted: Vec<_> = all.iter().filter(|fact| fact.seq > above).cloned().collect();
-            let (mut place, mut read) = (Place::above(above), Vec::new());
+            let (mut place, mut read) = (FactCursor::above(above), Vec::new());
             loop {
                 let Portion { facts, next } = bench.portion("a", place, bytes).await;
                 let facts = with_events(facts);
-                let sought = bench.portion("a", Place::above(place.above), bytes).await.facts;
+                let sought = bench.portion("a", FactCursor::above(place.above), bytes).await.facts;
                 assert_eq!(with_events(sought).first(), facts.first(), "with or without a mark");
                 if facts.is_empty() {
                     break;
@@ -283,7 +286,7 @@ pub(super) async fn portions_return_every_fact_once(mut bench: Bench) {
             assert_eq!(read, wanted, "above {above} with {bytes} bytes");
         }
     }
-    let end = bench.portion("a", Place::default(), 1 << 20).await.next;
+    let end = bench.portion("a", FactCursor::default(), 1 << 20).await.next;
     let fifth = bench.continuation(&fourth, vec![completed(40)]);
     bench.take(&fifth).await;
     let rest = bench.portion("a", end, 1).await;

@@ -8,7 +8,7 @@ use crate::domain::fact::Recorded;
 use crate::domain::ids::ExecutionId;
 use crate::ports::store::{
     CountsOfUser, Cursor, EndRange, ExecutionCount, ExecutionEnd, ExecutionFilter, ExecutionStart,
-    Executions, Place, Portion, Projection, ReadError, StartRange,
+    Executions, FactCursor, Portion, Projection, ReadError, StartRange,
 };
 
 /// Number of rows or facts that are read at once.
@@ -114,7 +114,7 @@ pub(super) async fn starts<E: Executions + ?Sized>(
 pub(super) async fn portion<E: Executions + ?Sized>(
     store: &E,
     id: &ExecutionId,
-    from: Place,
+    from: FactCursor,
     bytes: usize,
 ) -> Result<Portion, ReadError> {
     let (mut facts, mut left, mut has_event) = (Vec::new(), bytes, false);
@@ -127,7 +127,7 @@ pub(super) async fn portion<E: Executions + ?Sized>(
         for fact in page {
             let length = serde_json::to_vec(&fact).map_or(0, |json| json.len());
             if has_event && length > left {
-                let next = Place::above(above(&facts));
+                let next = FactCursor::above(above(&facts));
                 return Ok(Portion { facts, next });
             }
             left = left.saturating_sub(length);
@@ -135,7 +135,7 @@ pub(super) async fn portion<E: Executions + ?Sized>(
             facts.push(fact);
         }
         if with_events < PAGE {
-            let next = Place::above(above(&facts));
+            let next = FactCursor::above(above(&facts));
             return Ok(Portion { facts, next });
         }
     }

@@ -4,7 +4,7 @@ use crate::domain::fact::Recorded;
 
 /// Position of a reader in an execution's facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Place {
+pub struct FactCursor {
     /// The next facts have numbers above this one.
     pub above: u64,
     /// Position in the store; `None`: the store has to seek.
@@ -26,10 +26,10 @@ pub struct Mark {
 pub struct Portion {
     pub facts: Vec<Recorded>,
     /// Position of the next portion.
-    pub next: Place,
+    pub next: FactCursor,
 }
 
-impl Place {
+impl FactCursor {
     /// Returns the position after an event.
     pub fn above(above: u64) -> Self {
         Self { above, mark: None }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::domain::definition::{
-    Block, Body, Projection, RetryPolicy, StepDefinition, StepKind, WorkflowDefinition,
+    Block, Body, Mapping, RetryPolicy, StepDefinition, StepKind, WorkflowDefinition,
 };
 use crate::domain::plan::Plan;
 use crate::requests::Unavailable;
@@ -39,7 +39,7 @@ fn definition() -> WorkflowDefinition {
     WorkflowDefinition {
         name: "Bulk operation".to_owned(),
         purpose: "Suspends, resumes, cancels or replays many executions".to_owned(),
-        result: Some(Projection(Value::Object(Map::from_iter(result)))),
+        result: Some(Mapping(Value::Object(Map::from_iter(result)))),
         ..WorkflowDefinition::new(BULK_WORKFLOW, vec![StepDefinition::new("all", pages)])
     }
 }

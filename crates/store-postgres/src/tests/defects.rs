@@ -9,7 +9,7 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::own_trace_id;
 use greenroom_actors::ports::conformance::{Bench, completed, step_started};
 use greenroom_actors::ports::store::{
-    Definitions as _, ExecutionFilter, Executions as _, Generations as _, Journal as _, Place,
+    Definitions as _, ExecutionFilter, Executions as _, FactCursor, Generations as _, Journal as _,
     ReadError, Root, RootFilter, Status, TimerKey, TraceQuery, Traces as _,
 };
 use serde_json::json;
@@ -117,7 +117,7 @@ async fn damaged_facts_affect_their_execution_and_truncate_its_trace() {
         let bad = id(record.trim_start_matches("execution "));
         corrupt(record)(store.load(&bad).await.map(|it| it.map(|it| it.row)));
         corrupt(record)(store.facts(&bad, 0, 100).await);
-        corrupt(record)(store.portion(&bad, Place::default(), 1000).await);
+        corrupt(record)(store.portion(&bad, FactCursor::default(), 1000).await);
         let trace_id = store.describe(&bad).await.unwrap().unwrap().header.trace.id.clone();
         let trace = store.trace(&query(&trace_id)).await.unwrap();
         assert!(trace.is_cut, "{damage}");

@@ -7,7 +7,8 @@ use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::conformance::{Bench, Draft, step_started};
 use greenroom_actors::ports::store::{
-    Cursor, ExecutionFilter, Executions as _, Mark, Place, Portion, RootFilter, Status, Traces as _,
+    Cursor, ExecutionFilter, Executions as _, FactCursor, Mark, Portion, RootFilter, Status,
+    Traces as _,
 };
 
 use super::Fresh;
@@ -73,14 +74,15 @@ async fn large_facts_are_read_in_portions_and_whole() {
         for bytes in [1, 64 * 1024, 10_000_000] {
             // with marks, and by number alone
             for has_mark in [true, false] {
-                let (mut read, mut place) = (Vec::new(), Place::default());
+                let (mut read, mut place) = (Vec::new(), FactCursor::default());
                 loop {
                     let portion = fresh.store.portion(&execution, place, bytes).await.unwrap();
                     if portion.facts.is_empty() {
                         break;
                     }
                     read.extend(portion.facts);
-                    place = Place { mark: portion.next.mark.filter(|_| has_mark), ..portion.next };
+                    place =
+                        FactCursor { mark: portion.next.mark.filter(|_| has_mark), ..portion.next };
                     if !has_mark && read.len() > 40 {
                         break;
                     }
@@ -97,7 +99,7 @@ async fn a_large_chunk_takes_a_limited_number_of_portions() {
     let Some(fresh) = Fresh::open() else { return };
     let mut bench = Bench::new(fresh.store.clone());
     add(&mut bench, "a", &[&[50], &[10_000; 500]]).await;
-    let (mut place, mut portions) = (Place::default(), 0);
+    let (mut place, mut portions) = (FactCursor::default(), 0);
     loop {
         let id = ExecutionId::trusted("a");
         let Portion { facts, next } = fresh.store.portion(&id, place, 1).await.unwrap();
@@ -125,7 +127,7 @@ async fn marks_of_other_content_are_ignored() {
         (None, 5),
         (None, 1_000_000),
     ] {
-        let from = Place { above: 1, mark: Some(Mark { piece, offset }) };
+        let from = FactCursor { above: 1, mark: Some(Mark { piece, offset }) };
         let id = ExecutionId::trusted("a");
         let read = fresh.store.portion(&id, from, 10_000).await.unwrap().facts;
         let is_at_end = piece == Some((3, 1)) && offset > 1000;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use greenroom_actors::agent::tool::ToolContext;
 use greenroom_actors::domain::call::{HttpCall, UnresolvedTemplate, UrlTemplate};
-use greenroom_actors::domain::definition::Projection;
-use greenroom_actors::domain::expression::CompiledProjection;
+use greenroom_actors::domain::definition::Mapping;
+use greenroom_actors::domain::expression::CompiledMapping;
 use greenroom_actors::domain::failure::ErrorClass;
 use greenroom_actors::domain::trace::{EntityType, TraceOrigin};
 use serde_json::{Map, json};
@@ -118,7 +118,7 @@ async fn a_call_has_the_configured_url_headers_and_body() {
     let server = Server::start(|_| answer(200, "application/json", r#"{"ok":[1]}"#));
     let url = format!("{}/orders/{{{{ args.id }}}}?fixed=1", server.url);
     let mut get = config(HttpMethod::Get, &url);
-    let expression = |it: &str| CompiledProjection::compile(&Projection(json!(it))).unwrap();
+    let expression = |it: &str| CompiledMapping::compile(&Mapping(json!(it))).unwrap();
     get.query = vec![
         ("tag".into(), expression("args.tags")),
         ("none".into(), expression("args.none | default(none)")),
@@ -130,7 +130,7 @@ async fn a_call_has_the_configured_url_headers_and_body() {
     let post = config(HttpMethod::Post, &url);
     let _ = call(&tool(post, &[]), args.clone()).await;
     let mut delete = config(HttpMethod::Delete, &url);
-    delete.body = Some(CompiledProjection::compile(&Projection(json!({ "n": "1 + 1" }))).unwrap());
+    delete.body = Some(CompiledMapping::compile(&Mapping(json!({ "n": "1 + 1" }))).unwrap());
     let _ = call(&tool(delete, &[]), args.clone()).await;
     let delete = config(HttpMethod::Delete, &url);
     let _ = call(&tool(delete, &[]), args.clone()).await;

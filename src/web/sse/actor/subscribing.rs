@@ -9,7 +9,7 @@ use actix::{Addr, AsyncContext, Context, WrapFuture};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::observe::disconnect::Disconnect;
 use greenroom_actors::observe::forgotten::Forgotten;
-use greenroom_actors::ports::store::Place;
+use greenroom_actors::ports::store::FactCursor;
 use greenroom_actors::requests::{DescribeError, Subscriber, Unavailable};
 use greenroom_actors::runtime::Subscription;
 
@@ -49,7 +49,7 @@ impl EventStreamActor {
         };
         self.execution = Some(execution);
         // One less: the last event may have been the first of its fact's two.
-        let from = Place::above(self.after.saturating_sub(1));
+        let from = FactCursor::above(self.after.saturating_sub(1));
         Mode::Recorded { from, upto: durable_seq.max(live_upto), ended: ended || live_ended }
     }
 

@@ -39,14 +39,14 @@ impl EventSource for Rc<Facts> {
     fn portion(
         &self,
         _: ExecutionId,
-        from: Place,
+        from: FactCursor,
         bytes: usize,
     ) -> LocalBoxFuture<'static, Result<Portion, Unavailable>> {
         self.requested.borrow_mut().push(bytes);
         let facts = self.facts.borrow();
         let wanted = facts.iter().filter(|fact| fact.seq > from.above);
         let facts: Vec<_> = wanted.take(PORTION).cloned().collect();
-        let next = Place::above(last_seq_of(&facts).unwrap_or(from.above));
+        let next = FactCursor::above(last_seq_of(&facts).unwrap_or(from.above));
         Box::pin(async move {
             tokio::task::yield_now().await;
             Ok(Portion { facts, next })

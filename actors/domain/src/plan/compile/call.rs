@@ -7,8 +7,8 @@ use crate::call::{
     Argument, CommandCall, HttpCall, UnresolvedTemplate, UrlTemplate, header_problem, secrets_of,
     variable_problem,
 };
-use crate::definition::{Body, CommandBody, HttpBody, HttpMethod, Projection};
-use crate::expression::CompiledProjection;
+use crate::definition::{Body, CommandBody, HttpBody, HttpMethod, Mapping};
+use crate::expression::CompiledMapping;
 use crate::plan::{Call, Problem, Work};
 
 /// Checks and compiles a run of a program outside of workflows.
@@ -21,7 +21,7 @@ pub fn compile_command(body: &CommandBody) -> Result<CommandCall, Vec<Problem>> 
 impl Compiler {
     pub(super) fn body(&mut self, body: &Body) -> Option<Work> {
         match body {
-            Body::Map(map) => self.projection("map", Some(map)).map(Work::Map),
+            Body::Map(map) => self.mapping("map", Some(map)).map(Work::Map),
             Body::Run { function, .. } => {
                 Some(Work::Call(Call::Function(Arc::from(function.as_str()))))
             }
@@ -34,7 +34,7 @@ impl Compiler {
                 call.map(|call| Work::Call(Call::Command(Box::new(call))))
             }
             Body::Tool { tool, args } => {
-                let args = self.optional_projection("args", args.as_ref())?;
+                let args = self.optional_mapping("args", args.as_ref())?;
                 Some(Work::Call(Call::Tool { tool: Arc::from(tool.as_str()), args }))
             }
         }
@@ -62,12 +62,12 @@ impl Compiler {
             Some((Arc::from(name.to_ascii_lowercase()), self.unresolved(&key, value)?))
         };
         let headers: Vec<_> = headers.iter().map(header).collect();
-        let value = |(name, value): (&String, &Projection)| {
-            let value = self.projection(&format!("query.{name}"), Some(value))?;
+        let value = |(name, value): (&String, &Mapping)| {
+            let value = self.mapping(&format!("query.{name}"), Some(value))?;
             Some((Arc::from(name.as_str()), value))
         };
         let query: Vec<_> = query.iter().map(value).collect();
-        let body = self.optional_projection("body", body.as_ref());
+        let body = self.optional_mapping("body", body.as_ref());
         Some(HttpCall {
             method: *method,
             url: url?,
@@ -108,7 +108,7 @@ impl Compiler {
             Some((Arc::from(name.as_str()), self.unresolved(&key, value)?))
         };
         let env: Vec<_> = env.iter().map(variable).collect();
-        let input = self.optional_projection("input", input.as_ref());
+        let input = self.optional_mapping("input", input.as_ref());
         Some(CommandCall {
             program: Arc::from(program.as_str()),
             arguments: arguments.ok()?,
@@ -124,15 +124,15 @@ impl Compiler {
         self.compiled(key, source, UnresolvedTemplate::compile(source))
     }
 
-    /// Compiles a projection that may be absent; the outer `None` is a problem.
-    fn optional_projection(
+    /// Compiles a mapping that may be absent; the outer `None` is a problem.
+    fn optional_mapping(
         &mut self,
         key: &str,
-        source: Option<&Projection>,
-    ) -> Option<Option<CompiledProjection>> {
+        source: Option<&Mapping>,
+    ) -> Option<Option<CompiledMapping>> {
         match source {
             None => Some(None),
-            Some(source) => self.projection(key, Some(source)).map(Some),
+            Some(source) => self.mapping(key, Some(source)).map(Some),
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::constants::constant;
 use super::{Finding, Misspelt, place_of};
 use crate::definition::{
-    Body, OnTimeout, Projection, StepDefinition, StepKind, SuspendRule, WorkflowDefinition,
+    Body, Mapping, OnTimeout, StepDefinition, StepKind, SuspendRule, WorkflowDefinition,
 };
 use crate::schema::Schema;
 
@@ -59,7 +59,7 @@ fn collect(steps: &[StepDefinition], found: &mut Vec<ConstantInput>) {
 }
 
 fn of_kind(kind: &StepKind, mut place: Vec<String>) -> Option<ConstantInput> {
-    let (callee, key, name, projection) =
+    let (callee, key, name, mapping) =
         if let StepKind::Workflow { workflow, input: Some(input) } = kind {
             (Callee::Workflow, "input", workflow, input)
         } else if let Some(Body::Tool { tool, args: Some(args) }) = kind.body() {
@@ -67,18 +67,17 @@ fn of_kind(kind: &StepKind, mut place: Vec<String>) -> Option<ConstantInput> {
         } else {
             return None;
         };
-    let value = known(projection)?;
+    let value = known(mapping)?;
     place.push(key.to_owned());
     Some(ConstantInput { place, callee, name: name.clone(), value })
 }
 
-fn known(projection: &Projection) -> Option<Known> {
-    if let Some(value) = constant(projection) {
+fn known(mapping: &Mapping) -> Option<Known> {
+    if let Some(value) = constant(mapping) {
         return Some(Known::Whole(value));
     }
-    let Projection(Value::Object(members)) = projection else { return None };
-    let member =
-        |(key, value): (&String, &Value)| (key.clone(), constant(&Projection(value.clone())));
+    let Mapping(Value::Object(members)) = mapping else { return None };
+    let member = |(key, value): (&String, &Value)| (key.clone(), constant(&Mapping(value.clone())));
     Some(Known::Keys(members.iter().map(member).collect()))
 }
 

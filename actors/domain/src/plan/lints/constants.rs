@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::remarks::Remark;
-use crate::definition::Projection;
-use crate::expression::{CompiledProjection, Expression, SCOPE_NAMES, Scope};
+use crate::definition::Mapping;
+use crate::expression::{CompiledMapping, Expression, SCOPE_NAMES, Scope};
 
 /// A condition that is always true, or never.
 pub(super) struct Constant {
@@ -77,11 +77,11 @@ pub(super) fn truth(source: &str) -> Option<bool> {
     Some(Constant::of(source)?.is_true)
 }
 
-/// Returns the value of a constant projection.
-pub(super) fn constant(source: &Projection) -> Option<Value> {
-    let projection = CompiledProjection::compile(source).ok()?;
-    if projection.names().next().is_some() {
+/// Returns the value of a constant mapping.
+pub(super) fn constant(source: &Mapping) -> Option<Value> {
+    let mapping = CompiledMapping::compile(source).ok()?;
+    if mapping.names().next().is_some() {
         return None;
     }
-    projection.evaluate(&Scope::new()).ok()
+    mapping.evaluate(&Scope::new()).ok()
 }

@@ -34,7 +34,7 @@ fn of_kind(
 ) -> Rc<Shape> {
     let first_block = || block.map_or_else(Rc::default, Rc::clone);
     match kind.output() {
-        Output::Projection(map) => Shape::of_projection(&map.0, known).into(),
+        Output::Mapping(map) => Shape::of_mapping(&map.0, known).into(),
         Output::Answer(schema) => schema.map_or_else(answer, Shape::of_schema).into(),
         Output::Data => Rc::clone(data),
         Output::OfBlock => first_block(),

@@ -51,15 +51,12 @@ impl Shape {
         of_schema(schema, schema, 0)
     }
 
-    /// Returns the shape of a projection. `known`: shapes of the values that it reads.
-    pub(super) fn of_projection(
-        projection: &Value,
-        known: &dyn Fn(&str, &[PathKey]) -> Self,
-    ) -> Self {
-        match projection {
+    /// Returns the shape of a mapping. `known`: shapes of the values that it reads.
+    pub(super) fn of_mapping(mapping: &Value, known: &dyn Fn(&str, &[PathKey]) -> Self) -> Self {
+        match mapping {
             Value::Object(members) => {
                 let keys = members.iter();
-                Self::closed(keys.map(|(key, it)| (key.as_str(), Self::of_projection(it, known))))
+                Self::closed(keys.map(|(key, it)| (key.as_str(), Self::of_mapping(it, known))))
             }
             Value::String(source) => {
                 let reading = Expression::compile(source).map(|it| it.reading());

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::remarks::Form;
 use crate::definition::{
-    Body, CommandBody, HttpBody, KindText, OnError, OnTimeout, Projection, StepDefinition,
-    StepKind, SuspendRule, WorkflowDefinition,
+    Body, CommandBody, HttpBody, KindText, Mapping, OnError, OnTimeout, StepDefinition, StepKind,
+    SuspendRule, WorkflowDefinition,
 };
 
 /// An expression or a template.
@@ -32,7 +32,7 @@ pub(super) enum Timing {
 /// Returns those of the workflow's result.
 pub(super) fn of_result(definition: &WorkflowDefinition) -> Vec<Text<'_>> {
     let mut texts = Texts::new(Timing::InBody);
-    texts.projection(&["result"], definition.result.as_ref());
+    texts.mapping(&["result"], definition.result.as_ref());
     texts.found
 }
 
@@ -51,7 +51,7 @@ pub(super) fn of_step(step: &StepDefinition) -> Vec<Text<'_>> {
     }
     match &step.on_error {
         OnError::Fail | OnError::Ignore => {}
-        OnError::Value(value) => texts.projection(&["on_error", "value"], Some(value)),
+        OnError::Value(value) => texts.mapping(&["on_error", "value"], Some(value)),
     }
     texts.found
 }
@@ -95,8 +95,8 @@ impl<'d> Texts<'d> {
         }
     }
 
-    fn projection(&mut self, keys: &[&str], source: Option<&'d Projection>) {
-        if let Some(Projection(value)) = source {
+    fn mapping(&mut self, keys: &[&str], source: Option<&'d Mapping>) {
+        if let Some(Mapping(value)) = source {
             self.value(owned(keys), value);
         }
     }
@@ -132,11 +132,11 @@ impl<'d> Texts<'d> {
         } = rule;
         self.expression(&["suspend", "when"], when.as_deref());
         self.template(&["suspend", "reason"], reason.as_deref());
-        self.projection(&["suspend", "payload"], payload.as_ref());
+        self.mapping(&["suspend", "payload"], payload.as_ref());
         match on_timeout {
             OnTimeout::Fail => {}
             OnTimeout::Resume(value) => {
-                self.projection(&["suspend", "on_timeout", "resume"], Some(value));
+                self.mapping(&["suspend", "on_timeout", "resume"], Some(value));
             }
         }
         for (index, assignee) in to.iter().enumerate() {
@@ -159,14 +159,14 @@ impl<'d> Texts<'d> {
             match text {
                 KindText::Expression(source) => self.expression(&keys, Some(source)),
                 KindText::Template(source) => self.template(&keys, Some(source)),
-                KindText::Projection(source) => self.projection(&keys, Some(source)),
+                KindText::Mapping(source) => self.mapping(&keys, Some(source)),
             }
         }
     }
 
     fn body(&mut self, body: &'d Body) {
         match body {
-            Body::Map(map) => self.projection(&["map"], Some(map)),
+            Body::Map(map) => self.mapping(&["map"], Some(map)),
             Body::Run { .. } => {}
             Body::Http(HttpBody { method: _, url, headers, query, body }) => {
                 self.template(&["http", "url"], Some(url));
@@ -174,20 +174,20 @@ impl<'d> Texts<'d> {
                     self.template(&["http", "headers", name], Some(value));
                 }
                 for (name, value) in query {
-                    self.projection(&["http", "query", name], Some(value));
+                    self.mapping(&["http", "query", name], Some(value));
                 }
-                self.projection(&["http", "body"], body.as_ref());
+                self.mapping(&["http", "body"], body.as_ref());
             }
             Body::Command(CommandBody { argv, input, env, .. }) => {
                 for (index, argument) in argv.iter().enumerate().skip(1) {
                     self.template(&["command", "argv", &index.to_string()], Some(argument));
                 }
-                self.projection(&["command", "input"], input.as_ref());
+                self.mapping(&["command", "input"], input.as_ref());
                 for (name, value) in env {
                     self.template(&["command", "env", name], Some(value));
                 }
             }
-            Body::Tool { tool: _, args } => self.projection(&["args"], args.as_ref()),
+            Body::Tool { tool: _, args } => self.mapping(&["args"], args.as_ref()),
         }
     }
 }

@@ -30,7 +30,7 @@ fn resume_data_without_a_suspension_is_reported() {
         (&[function], &[]),
     ]);
     let mut definition = definition(&[asks("resume", rule("data"))]);
-    definition.result = Some(crate::definition::Projection(json!(["resume", "steps.b"])));
+    definition.result = Some(crate::definition::Mapping(json!(["resume", "steps.b"])));
     assert_eq!(
         found(&definition),
         [

@@ -8,14 +8,14 @@ use serde_json::{Map, Value};
 use super::error::{Refusal, index_step, key_step};
 use super::json::Allowance;
 use super::{Expression, ExpressionError, Scope};
-use crate::definition::Projection;
+use crate::definition::Mapping;
 use crate::effort;
 
 const DEPTH_MAX: usize = 64;
 
-/// A [`Projection`] with its expressions compiled. Cheap to clone.
+/// A [`Mapping`] with its expressions compiled. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct CompiledProjection {
+pub struct CompiledMapping {
     root: Arc<Part>,
     names: Arc<HashSet<String>>,
 }
@@ -28,20 +28,20 @@ enum Part {
     Members(Vec<(String, Part)>),
 }
 
-impl CompiledProjection {
-    /// Compiles every string of the projection; an error names the key path of the string.
-    pub fn compile(projection: &Projection) -> Result<Self, ExpressionError> {
-        let root = compile(&projection.0, 0)?;
+impl CompiledMapping {
+    /// Compiles every string of the mapping; an error names the key path of the string.
+    pub fn compile(mapping: &Mapping) -> Result<Self, ExpressionError> {
+        let root = compile(&mapping.0, 0)?;
         let mut names = HashSet::new();
         root.collect_names(&mut names);
         Ok(Self { root: Arc::new(root), names: Arc::new(names) })
     }
 
-    /// Returns the errors of all strings of a projection that does not compile, in their order, each
-    /// with the keys from the projection down.
-    pub fn problems(projection: &Projection) -> Vec<(Vec<String>, ExpressionError)> {
+    /// Returns the errors of all strings of a mapping that does not compile, in their order, each
+    /// with the keys from the mapping down.
+    pub fn problems(mapping: &Mapping) -> Vec<(Vec<String>, ExpressionError)> {
         let mut found = Vec::new();
-        collect_problems(&projection.0, &mut Vec::new(), &mut found);
+        collect_problems(&mapping.0, &mut Vec::new(), &mut found);
         found
     }
 
