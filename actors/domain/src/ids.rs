@@ -118,6 +118,12 @@ pub fn container_of(path: &str) -> Option<&str> {
     }
 }
 
+/// Returns true if the first path is the second one, or of a step inside that one.
+pub fn is_at_or_below(path: &str, outer: &str) -> bool {
+    let rest = path.strip_prefix(outer);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '[']))
+}
+
 /// Returns true if the text is a valid id of a step or a block: a letter, then letters, digits,
 /// `_` or `-`.
 pub fn is_step_id(text: &str) -> bool {
@@ -149,6 +155,23 @@ pub fn step_generation_id(execution: &ExecutionId, path: &str, retry: u32) -> St
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_is_below_the_containers_around_it() {
+        let rows = [
+            ("a", "a", true),
+            ("a/b/c", "a", true),
+            ("a[10]/c", "a", true),
+            ("a[10]/c/d/e", "a[10]/c", true),
+            ("ab", "a", false),
+            ("a[10]/c", "a[1]", false),
+            ("a", "a/b/c", false),
+            ("a:compensate", "a", false),
+        ];
+        for (path, outer, expected) in rows {
+            assert_eq!(is_at_or_below(path, outer), expected, "{path} in {outer}");
+        }
+    }
 
     #[test]
     fn execution_ids_have_a_length_and_an_alphabet() {

@@ -28,6 +28,7 @@ mod scope;
 mod start;
 mod suspend;
 mod timer;
+mod touched;
 mod why;
 
 use std::collections::BTreeMap;
@@ -57,6 +58,7 @@ pub use replay::{ReplayFrom, ReplayRefusal};
 pub use resume::{OwnCheck, Resume};
 pub use reversal::Reversed;
 pub use scope::Outputs;
+pub use touched::Touched;
 pub use why::{AtDeadline, Awaited, Cause, ChildQuestion};
 
 /// Inputs of a decision other than the state and the command.

@@ -1,6 +1,5 @@
 //! Work outside the machine: begins when its start is durable, and is dropped when obsolete.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,9 +8,10 @@ use actix::{ActorFutureExt, AsyncContext, Context, SpawnHandle, WrapFuture};
 use futures_util::future::BoxFuture;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::domain::fact::Recorded;
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::StepPath;
-use crate::domain::machine::{Command, Effect, EffectKind, Spent, StepResult};
+use crate::domain::machine::{Command, Effect, EffectKind, Spent, StepResult, Touched};
 use crate::domain::slot::slot_of;
 use crate::domain::state::Phase;
 use crate::execution::ExecutionActor;
@@ -64,11 +64,17 @@ pub(super) struct TrackedChild {
 impl ExecutionActor {
     /// Starts every body that has durably begun and does not run yet.
     pub(super) fn start_bodies(&mut self, ctx: &mut Context<Self>) {
+        self.start_bodies_in(&Touched::WHOLE, ctx);
+    }
+
+    /// Starts the bodies of a part of the execution: of what became durable, because thousands of
+    /// others may be running.
+    pub(super) fn start_bodies_in(&mut self, part: &Touched<'_>, ctx: &mut Context<Self>) {
         let Some(life) = &self.life else { return };
         if life.stopping.is_some() {
             return;
         }
-        for effect in life.machine.effects(life.durable_seq) {
+        for effect in life.machine.effects_in(part, life.durable_seq) {
             let Effect { path, attempt, kind } = effect;
             if self.is_running(&path, attempt) {
                 if kind == EffectKind::Child {
@@ -117,24 +123,28 @@ impl ExecutionActor {
         })
     }
 
-    /// Drops bodies whose attempt has ended in memory: a cancelled step stops at once.
-    pub(super) fn drop_obsolete_bodies(&mut self, ctx: &mut Context<Self>) {
+    /// Drops bodies whose attempt these facts ended in memory: a cancelled step stops at once.
+    pub(super) fn drop_obsolete_bodies(&mut self, facts: &[Recorded], ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
         if life.in_flight.is_empty() && life.children.is_empty() {
             return;
         }
-        let wanted = life.machine.effects(u64::MAX).into_iter();
-        let wanted: HashSet<_> = wanted.map(|effect| (effect.path, effect.attempt)).collect();
+        let (part, machine) = (Touched::by(facts), &life.machine);
+        let is_wanted = |(path, attempt): &(StepPath, u32)| {
+            !part.includes(path) || machine.has_effect(path, *attempt, u64::MAX)
+        };
         life.in_flight.retain(|attempt, body| {
-            let keeps = wanted.contains(attempt);
+            let keeps = is_wanted(attempt);
             if !keeps {
                 ctx.cancel_future(body.handle);
             }
             keeps
         });
-        let machine = &life.machine;
         life.children.retain(|attempt, child| {
-            let keeps = wanted.contains(attempt);
+            if !part.includes(&attempt.0) {
+                return true;
+            }
+            let keeps = is_wanted(attempt);
             // The timeout counts only while the child runs.
             let runs =
                 machine.node(&attempt.0).is_some_and(|(_, node)| node.phase == Phase::Running);
@@ -194,7 +204,7 @@ impl ExecutionActor {
                 });
                 let command = Command::StepFinished { path, attempt, result, spent };
                 actor.decide(command, ctx, |actor, decision, ctx| {
-                    actor.take_decision(decision, ctx);
+                    actor.take_end(decision, ctx);
                     // Counted as running until then: a drain must not lose its result.
                     drop(count);
                 });

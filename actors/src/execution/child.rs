@@ -97,8 +97,11 @@ impl ExecutionActor {
                 let execution = actor.id.clone();
                 let key = TimerKey::AskChild(child);
                 let timers = vec![TimerChange::Disarm { execution, key }];
+                let changes_nothing = batch.facts.is_empty();
                 actor.record(batch, AppendExtras { idempotency: None, timers }, ctx);
-                actor.start_bodies(ctx);
+                if changes_nothing {
+                    actor.start_bodies(ctx);
+                }
                 actor.continue_run(ctx);
             }
         });

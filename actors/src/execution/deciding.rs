@@ -281,6 +281,21 @@ impl ExecutionActor {
         self.continue_run(ctx);
     }
 
+    /// Records how an attempt ended. What that begins is started once it is durable.
+    pub(super) fn take_end(
+        &mut self,
+        decision: Result<Decision, NotRecorded>,
+        ctx: &mut Context<Self>,
+    ) {
+        match decision {
+            Ok(Decision::Recorded(batch)) if !batch.facts.is_empty() => {
+                self.record(batch, AppendExtras::default(), ctx);
+                self.continue_run(ctx);
+            }
+            other => self.take_decision(other, ctx),
+        }
+    }
+
     /// Continues a run that the machine interrupted: to give others a turn, or because the next
     /// step costs more than one.
     pub(super) fn continue_run(&mut self, ctx: &mut Context<Self>) {

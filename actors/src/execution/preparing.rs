@@ -80,9 +80,7 @@ impl ExecutionActor {
     /// Returns true if an attempt is still to run: the execution may have changed since it began.
     pub(super) fn is_current(&self, path: &StepPath, attempt: u32) -> bool {
         self.life.as_ref().is_some_and(|life| {
-            let effects = life.machine.effects(life.durable_seq);
-            let is_due = effects.iter().any(|it| it.path == *path && it.attempt == attempt);
-            is_due && life.stopping.is_none()
+            life.stopping.is_none() && life.machine.has_effect(path, attempt, life.durable_seq)
         })
     }
 }

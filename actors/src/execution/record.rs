@@ -10,7 +10,7 @@ use crate::commands::ExecutionCommand;
 use crate::domain::fact::{Fact, Recorded};
 use crate::domain::failure::shortened;
 use crate::domain::ids::ExecutionId;
-use crate::domain::machine::Batch;
+use crate::domain::machine::{Batch, Touched};
 use crate::domain::state::Outcome;
 use crate::domain::time::Timestamp;
 use crate::execution::asks::AskChanges;
@@ -87,14 +87,15 @@ impl ExecutionActor {
         life.recorded_revision = Some(revision);
         extras.idempotency.iter().for_each(|record| life.keys.remember(record));
         let then = Vec::new();
-        life.pending.push_back(Pending { upto, facts, armed, abandoned, withdrawn, then });
+        let pending = Arc::clone(&facts);
+        life.pending.push_back(Pending { upto, facts: pending, armed, abandoned, withdrawn, then });
         life.hold_generations();
         self.shared.store.append(append);
         if let Some(claim) = &mut self.claim {
             claim.resize(life.machine.state().memory);
         }
         self.count_as_running();
-        self.drop_obsolete_bodies(ctx);
+        self.drop_obsolete_bodies(&facts, ctx);
     }
 
     /// Runs `then` when everything recorded so far is durable; at once if it already is, or if that
@@ -167,7 +168,7 @@ impl ExecutionActor {
             log_facts(&life.header, &facts);
         }
         self.log_unused_answers(&facts);
-        self.start_bodies(ctx);
+        self.start_bodies_in(&Touched::by(&facts), ctx);
         self.continue_run(ctx);
     }
 

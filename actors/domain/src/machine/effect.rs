@@ -8,6 +8,7 @@ use crate::failure::AttemptFailure;
 use crate::ids::{ExecutionId, StepPath};
 use crate::machine::reversal::Reversed;
 use crate::machine::scope::Named;
+use crate::machine::touched::Touched;
 use crate::machine::{Machine, Moment};
 use crate::plan::{Step, WorkClass};
 use crate::state::{Node, Phase};
@@ -60,16 +61,36 @@ impl Machine {
     /// Returns the work that should be running according to the facts up to `durable_seq`. Work
     /// starts only after its fact is durable.
     pub fn effects(&self, durable_seq: u64) -> Vec<Effect> {
+        self.effects_in(&Touched::WHOLE, durable_seq)
+    }
+
+    /// Returns the work of [`Self::effects`] in a part of the execution.
+    pub fn effects_in(&self, part: &Touched<'_>, durable_seq: u64) -> Vec<Effect> {
         let mut effects = Vec::new();
         if self.state.end.is_some() {
             return effects;
         }
-        self.state.each_live_node(&self.plan, &mut |_, path, step, node| {
+        let visit = &mut |_, path: &str, step: &Step, node: &Node| {
             if let Some(kind) = self.effect_of(step, node, durable_seq) {
                 effects.push(Effect { path: Arc::from(path), attempt: node.attempt, kind });
             }
-        });
+        };
+        match &part.steps {
+            None => self.state.each_live_node(&self.plan, visit),
+            Some(steps) => {
+                for path in steps {
+                    self.state.each_live_node_at(&self.plan, path, visit);
+                }
+            }
+        }
         effects
+    }
+
+    /// Returns true if this attempt of a step should be running.
+    pub fn has_effect(&self, path: &StepPath, attempt: u32, durable_seq: u64) -> bool {
+        let step = Touched { steps: Some(vec![path]) };
+        let found = self.effects_in(&step, durable_seq);
+        found.iter().any(|effect| effect.path == *path && effect.attempt == attempt)
     }
 
     /// Returns true if running work prevents unloading. A suspended child does not.

@@ -124,6 +124,44 @@ impl State {
         })
     }
 
+    /// Visits the live node at a path and those inside it: none if it has ended, or one around it.
+    pub fn each_live_node_at<'a>(&'a self, plan: &'a Plan, path: &str, visit: &mut Visit<'_, 'a>) {
+        if compensated_path(path).is_none() {
+            if let Some((index, step, node)) = self.live_node_at(plan, path) {
+                visit_live(index, path, step, node, visit);
+            }
+            return;
+        }
+        let compensation = self.compensating.as_ref().and_then(|it| it.current());
+        let named = compensation.filter(|current| *current.path == *path);
+        if let Some(current) = named.filter(|current| current.node.is_live()) {
+            visit_compensation(plan, current, visit);
+        }
+    }
+
+    /// Returns a live node inside live ones, with its step and the index of its top-level step.
+    fn live_node_at<'a>(
+        &'a self,
+        plan: &'a Plan,
+        path: &str,
+    ) -> Option<(usize, &'a Step, &'a Node)> {
+        let top = self.root.nodes.len().checked_sub(1)?;
+        let (mut sequence, mut steps, mut path) = (&self.root, &plan.steps[..], path);
+        loop {
+            let PathHead { step_id, inner } = PathHead::of(path)?;
+            let (step, node) = steps.iter().zip(&sequence.nodes).next_back()?;
+            if *step.id != *step_id || !node.is_live() {
+                return None;
+            }
+            let Some((lane, rest)) = inner else { return Some((top, step, node)) };
+            let lane = step.work.lane_index(lane)?;
+            steps = &step.work.branch_of(lane)?.steps;
+            node.lanes.as_ref()?.live.binary_search(&lane).ok()?;
+            sequence = node.branches.get(lane)?;
+            path = rest;
+        }
+    }
+
     /// Visits every live node, in the same way.
     pub fn each_live_node<'a>(&'a self, plan: &'a Plan, visit: &mut Visit<'_, 'a>) {
         let last = self.root.nodes.len().checked_sub(1);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use greenroom_domain::fact::{Fact, Recorded};
 use greenroom_domain::ids::{ExecutionId, StepPath};
-use greenroom_domain::machine::{EffectKind, Machine};
+use greenroom_domain::machine::{Effect, EffectKind, Machine, Touched};
 use greenroom_domain::plan::Work;
 use greenroom_domain::state::{Phase, State};
 use greenroom_domain::status::Status;
@@ -99,6 +99,29 @@ fn effects_have_durable_starts(machine: &Machine) {
         }
         let too_early = machine.effects(node.since_seq - 1);
         assert!(too_early.iter().all(|early| early.path != effect.path), "started too early");
+    }
+}
+
+/// Checks that the facts of a batch name what they begin and end: other work goes on as before.
+pub(crate) fn other_work_goes_on(before: &[Effect], facts: &[Recorded], machine: &Machine) {
+    let touched = Touched::by(facts);
+    let last = machine.state().last_seq();
+    let (now, mut found) = (machine.effects(last), machine.effects_in(&touched, last));
+    let inside = now.iter().filter(|effect| touched.includes(&effect.path));
+    let mut inside: Vec<_> = inside.cloned().collect();
+    // in the order of the facts, and in that of the definition
+    [&mut found, &mut inside].map(|effects| effects.sort_by(|a, b| a.path.cmp(&b.path)));
+    assert_eq!(found, inside, "work that {facts:?} are about");
+    let others = |effects: &[Effect]| {
+        let others = effects.iter().filter(|effect| !touched.includes(&effect.path));
+        others.cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(others(&now), others(before), "work that {facts:?} are not about");
+    for effect in before.iter().chain(&now) {
+        let is_due = machine.has_effect(&effect.path, effect.attempt, last);
+        let is_listed =
+            now.iter().any(|it| (&it.path, it.attempt) == (&effect.path, effect.attempt));
+        assert_eq!(is_due, is_listed, "{}", effect.path);
     }
 }
 
