@@ -13,8 +13,8 @@ pub mod store;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-/// Upper bound on anything that is expected to happen.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+/// Upper bound on anything that is expected to happen, also on a machine with ten times as much to do.
+pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Pause between two looks at a condition, so that polling does not slow down the server.
 pub const PAUSE: Duration = Duration::from_millis(1);
