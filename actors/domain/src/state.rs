@@ -10,6 +10,7 @@ mod compensating;
 mod kept;
 mod lanes;
 pub(crate) mod node;
+mod suspension_id;
 mod view;
 mod waiting;
 
@@ -34,7 +35,8 @@ pub(crate) use compensating::is_skip;
 pub use compensating::{BegunCompensation, Compensating};
 pub use lanes::Lanes;
 pub use node::{Child, Node, Phase, Resumed, Sequence, Settled, Wait};
-pub(crate) use view::{errors_of, suspension_id};
+pub(crate) use suspension_id::{suspension_id, unnamed_suspension_id};
+pub(crate) use view::errors_of;
 
 /// State of one execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -127,11 +127,11 @@ impl ExecutionActor {
             }
             Ok(Decision::Admit { suspension_id, opened_with, resume }) => {
                 let shared = Arc::clone(&actor.shared);
-                let read =
-                    async move { shared.store.ask(&format!("{ASK_PREFIX}{suspension_id}")).await };
+                let id = format!("{ASK_PREFIX}{suspension_id}");
+                let read = async move { shared.store.ask_rules(&id).await };
                 actor.query_for(caller, read, ctx, move |actor, caller, found, ctx| match found {
                     Ok(found) => {
-                        let rules = found.map(|ask| Arc::new(ask.rules)).or(opened_with);
+                        let rules = found.map(Arc::new).or(opened_with);
                         let rules = Some(rules.unwrap_or_default());
                         let answering = Answering { resume: Resume { rules, ..resume }, access };
                         actor.decide_resume(answering, caller, ctx, then);

@@ -4,9 +4,11 @@
 //! the order of commits. An append that does not follow the newest one of its execution is rejected
 //! whole, and the actor that sent it reloads.
 
+mod ask_lists;
 mod asks;
 mod conversations;
 mod derived;
+mod errors;
 mod execution_counts;
 mod execution_end;
 mod execution_filter;
@@ -36,16 +38,18 @@ use crate::domain::state::Outcome;
 pub use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
 
+pub use ask_lists::{AskCursor, AskFilter, AskPage, AskedOf, DueAsks, DueCursor};
 pub use asks::{
-    ASK_PREFIX, ASK_REASON_BYTES_MAX, AnswerKey, Ask, AskAnswer, AskChange, AskContent, AskCursor,
-    AskFilter, AskKind, AskPage, AskRevision, AskState, AskSubject, AskedCall, AskedOf, AskedStep,
-    Asks, Claim, DueAsks, DueCursor, MissingAsks, NewAsk, OpenAskCounts,
+    ASK_PREFIX, ASK_REASON_BYTES_MAX, AnswerKey, Ask, AskAnswer, AskChange, AskContent, AskKind,
+    AskRevision, AskState, AskSubject, AskedCall, AskedStep, Asks, Claim, MissingAsks, NewAsk,
+    OpenAskCounts,
 };
 pub use conversations::{
     ApprovedTools, Conversation, ConversationFilter, ConversationKey, ConversationPatch,
     ConversationWrite, Conversations, SCANNED_MESSAGES_MAX, SEARCHED_CHARS_MAX, SOUGHT_CHARS_MAX,
     StoredMessage, Written, is_too_short_for_index, sought_text,
 };
+pub use errors::{AppendError, ReadError};
 pub use execution_counts::{CountsOfUser, ExecutionCount};
 pub use execution_end::{EndRange, ExecutionEnd};
 pub use execution_filter::{ExecutionFilter, IDS_SEARCHED_MAX, LIST_SEARCHED_MAX};
@@ -205,25 +209,6 @@ pub struct Snapshot {
     pub state: Vec<u8>,
 }
 
-/// Reason for rejecting an append, of which nothing was stored but for [`AppendError::Unsettled`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AppendError {
-    #[error("an execution with this id exists")]
-    Exists,
-    #[error("the stored execution has moved on")]
-    Stale,
-    #[error("the idempotency key is taken")]
-    KeyTaken,
-    /// The execution belongs to another process now, which continues it.
-    #[error("this process no longer owns the execution")]
-    Lost,
-    /// As [`AppendError::Lost`], but the append may have been stored before.
-    #[error("this process no longer owns the execution, and may have changed it before")]
-    Unsettled,
-    #[error("the store rejects writes: {0}")]
-    Unavailable(Arc<str>),
-}
-
 /// Outcome of an append.
 #[derive(Debug, Clone)]
 pub struct Acknowledgement {
@@ -267,18 +252,6 @@ pub struct Cursor {
     /// Creation time; in a list by end, the end time.
     pub at: Timestamp,
     pub row: Row,
-}
-
-/// Failed read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ReadError {
-    /// The store does not answer. A later read may succeed.
-    #[error("the store cannot be read: {0}")]
-    Unavailable(Arc<str>),
-    /// The named record is corrupt, and a retry does not help. The store has logged the reason.
-    /// Lists and searches skip such records instead.
-    #[error("the record of {0} is corrupt")]
-    Corrupt(Arc<str>),
 }
 
 pub type Read<'a, T> = BoxFuture<'a, Result<T, ReadError>>;

@@ -14,7 +14,7 @@ mod tests;
 pub use self::agents::{approved_tools_of, conversation_of, entry_of, message_of, put_step};
 pub use self::asks::{
     ASKS_SCANNED_MAX, AskPageBuilder, NO_DEADLINE, add_due_ask, ask_content_of, ask_cursor_of,
-    ask_of, count_open_asks,
+    ask_of, ask_rules_of, count_open_asks,
 };
 pub use self::execution::{
     AROUND, DEFINITION, EVENTS, REPLAYED_FROM, end_of, idempotency_of, projection_of, start_of,

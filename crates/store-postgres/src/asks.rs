@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use greenroom_actors::domain::assignment::AskRules;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
@@ -18,7 +19,7 @@ use greenroom_store_codec::numbers::{limit_of, signed};
 use greenroom_store_codec::prepared::{PreparedAskRevision, PreparedMissingAsks};
 use greenroom_store_codec::records::{
     ASKS_SCANNED_MAX, AskPageBuilder, NO_DEADLINE, add_due_ask, ask_content_of, ask_cursor_of,
-    ask_of, count_open_asks,
+    ask_of, ask_rules_of, count_open_asks,
 };
 
 use crate::agents::refusal;
@@ -48,6 +49,8 @@ macro_rules! joined {
 
 pub(crate) const ONE: &str =
     concat!("SELECT ", ask_columns!(), " FROM asks a", owners!(), " AND a.id = $1");
+
+pub(crate) const RULES: &str = "SELECT rules FROM asks WHERE id = $1";
 
 pub(crate) const CONTENT: &str = "SELECT details, answer FROM asks WHERE id = $1";
 
@@ -301,6 +304,11 @@ async fn revise(pool: &Pool, change: &PreparedAskRevision) -> Result<bool, Failu
     .await
 }
 
+async fn rules(reading: Reading, id: &str) -> Result<Option<AskRules>, Failure> {
+    let row = reading.row(RULES, &[&Text(id)]).await?;
+    row.map(|row| ask_rules_of(&row)).transpose()
+}
+
 async fn content(reading: Reading, id: &str) -> Result<AskContent, Failure> {
     let row = reading.row(CONTENT, &[&Text(id)]).await?;
     row.map_or_else(|| Ok(AskContent::default()), |row| ask_content_of(&row))
@@ -358,6 +366,10 @@ async fn counts(reading: Reading) -> Result<OpenAskCounts, Failure> {
 impl Asks for PostgresStore {
     fn ask<'a>(&'a self, id: &'a str) -> Read<'a, Option<Ask>> {
         self.shared.pool.read(move || format!("ask {id}"), move |it| one(it, id))
+    }
+
+    fn ask_rules<'a>(&'a self, id: &'a str) -> Read<'a, Option<AskRules>> {
+        self.shared.pool.read(move || format!("ask {id}"), move |it| rules(it, id))
     }
 
     fn ask_content<'a>(&'a self, id: &'a str) -> Read<'a, AskContent> {

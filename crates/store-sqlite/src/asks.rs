@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use greenroom_actors::domain::assignment::AskRules;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
@@ -14,7 +15,7 @@ use greenroom_store_codec::columns::Columns as _;
 use greenroom_store_codec::prepared::{PreparedAskRevision, PreparedMissingAsks};
 use greenroom_store_codec::records::{
     ASKS_SCANNED_MAX, AskPageBuilder, add_due_ask, ask_content_of, ask_cursor_of, ask_of,
-    count_open_asks,
+    ask_rules_of, count_open_asks,
 };
 use rusqlite::{OptionalExtension, Result, params};
 
@@ -34,6 +35,8 @@ macro_rules! owners {
 }
 
 const ONE: &str = concat!("SELECT ", columns!(), " FROM asks a", owners!(), "WHERE a.id = ?1");
+
+const RULES: &str = "SELECT rules FROM asks WHERE id = ?1";
 
 const CONTENT: &str = "SELECT details, answer FROM asks WHERE id = ?1";
 
@@ -129,6 +132,11 @@ fn one(reading: &Reading<'_>, id: &str) -> Result<Option<Ask>> {
     statement.query_row([id], |row| ask_of(&Stored(row))).optional()
 }
 
+fn rules(reading: &Reading<'_>, id: &str) -> Result<Option<AskRules>> {
+    let mut statement = reading.prepare_cached(RULES)?;
+    statement.query_row([id], |row| ask_rules_of(&Stored(row))).optional()
+}
+
 fn content(reading: &Reading<'_>, id: &str) -> Result<AskContent> {
     let mut statement = reading.prepare_cached(CONTENT)?;
     let found = statement.query_row([id], |row| ask_content_of(&Stored(row))).optional()?;
@@ -217,6 +225,10 @@ fn page(
 impl Asks for SqliteStore {
     fn ask<'a>(&'a self, id: &'a str) -> Read<'a, Option<Ask>> {
         self.read(move || format!("ask {id}"), move |it| one(it, id))
+    }
+
+    fn ask_rules<'a>(&'a self, id: &'a str) -> Read<'a, Option<AskRules>> {
+        self.read(move || format!("ask {id}"), move |it| rules(it, id))
     }
 
     fn ask_content<'a>(&'a self, id: &'a str) -> Read<'a, AskContent> {

@@ -5,17 +5,11 @@ use std::sync::Arc;
 
 use crate::fact::{Others, Suspension};
 use crate::failure::AttemptError;
-use crate::hash::short_hash;
-use crate::ids::{ExecutionId, PathHead, compensated_path, step_generation_id};
+use crate::ids::{PathHead, compensated_path, step_generation_id};
 use crate::plan::{Plan, Step};
 use crate::state::node::{Node, Phase, Resumed};
 use crate::state::{BegunCompensation, Hold, Sequence, State};
 use crate::step_state::{StepResume, StepState, StepStatus};
-
-/// Returns the id of the n-th suspension of a node, or of the n-th pause, whose path is empty.
-pub(crate) fn suspension_id(execution: &ExecutionId, path: &str, count: u32) -> Arc<str> {
-    Arc::from(short_hash(&[execution.as_str(), path, "suspension", &count.to_string()]))
-}
 
 impl State {
     /// Returns the suspension to show: the pause, otherwise that of the node that has waited

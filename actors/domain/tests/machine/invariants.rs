@@ -110,7 +110,9 @@ pub(crate) fn other_work_goes_on(before: &[Effect], facts: &[Recorded], machine:
     let inside = now.iter().filter(|effect| touched.includes(&effect.path));
     let mut inside: Vec<_> = inside.cloned().collect();
     // in the order of the facts, and in that of the definition
-    [&mut found, &mut inside].map(|effects| effects.sort_by(|a, b| a.path.cmp(&b.path)));
+    for effects in [&mut found, &mut inside] {
+        effects.sort_by(|one, other| one.path.cmp(&other.path));
+    }
     assert_eq!(found, inside, "work that {facts:?} are about");
     let others = |effects: &[Effect]| {
         let others = effects.iter().filter(|effect| !touched.includes(&effect.path));

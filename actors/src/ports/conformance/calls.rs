@@ -276,12 +276,15 @@ async fn an_ask_is_revised_at_its_revision(bench: Bench) {
     record(&bench, put(&working("g1"), vec![open(x)])).await;
     let first = read(bench.store.ask("x")).await.expect("it is stored");
     assert_eq!((first.revision, &first.rules), (0, &assigned(&["user:ann", "!self"])));
+    assert_eq!(read(bench.store.ask_rules("x")).await.as_ref(), Some(&first.rules));
+    assert_eq!(read(bench.store.ask_rules("unknown")).await, None);
 
     let to_role = assigned(&["role:support"]);
     let change = revision("x", 0, to_role.clone(), claimed("bob", 50));
     assert_eq!(bench.store.revise_ask(change.clone()).await, Ok(true));
     let second = Ask { revision: 1, rules: to_role, claim: claimed("bob", 50), ..first };
     assert_eq!(read(bench.store.ask("x")).await, Some(second.clone()), "rules and claim");
+    assert_eq!(read(bench.store.ask_rules("x")).await.as_ref(), Some(&second.rules));
     assert_eq!(bench.store.revise_ask(change).await, Ok(false), "an older revision");
     let early = revision("x", 2, AskRules::default(), None);
     assert_eq!(bench.store.revise_ask(early).await, Ok(false), "a later revision");

@@ -1,5 +1,6 @@
 //! Asks.
 
+use greenroom_actors::domain::assignment::AskRules;
 use greenroom_actors::domain::ids::compensated_path;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
@@ -86,6 +87,11 @@ fn step_of_generation<C: Columns>(row: &C) -> Result<Option<AskedStep>, C::Error
 fn claim_of<C: Columns>(row: &C) -> Result<Option<Claim>, C::Error> {
     let claim = row.optional_shared(17)?.zip(row.optional_time(18)?);
     Ok(claim.map(|(by, until)| Claim { by, until }))
+}
+
+/// Decodes who may answer, from the first column.
+pub fn ask_rules_of<C: Columns>(row: &C) -> Result<AskRules, C::Error> {
+    Ok(row.optional_text_json(0)?.unwrap_or_default())
 }
 
 /// Decodes what lists do not show: details and answer.

@@ -11,6 +11,7 @@ use super::*;
 fn asks_are_found_by_an_index() {
     for sql in [
         ONE,
+        RULES,
         CONTENT,
         OF_GENERATION,
         DUE,

@@ -66,6 +66,7 @@ pub(super) const CASES: &[Case] = &[
     of!(acted::ROW, "1"),
     of!(acted::FINISH, "1, 'a', 'b', 'c', 'user 0', true"),
     of!(asks::ONE, "'ask 1'"),
+    of!(asks::RULES, "'ask 1'"),
     of!(asks::CONTENT, "'ask 1'"),
     // counts all open ones
     of!(asks::COUNT, "").reading(20_000),
