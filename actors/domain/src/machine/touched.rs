@@ -7,7 +7,7 @@ use crate::ids::{StepPath, is_at_or_below};
 const FACTS_MAX: usize = 16;
 
 /// The part of an execution that some facts are about: steps with everything inside them. Work
-/// elsewhere goes on as before.
+/// elsewhere continues as before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Touched<'f> {
     /// `None`: the whole execution.

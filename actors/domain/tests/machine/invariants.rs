@@ -102,8 +102,8 @@ fn effects_have_durable_starts(machine: &Machine) {
     }
 }
 
-/// Checks that the facts of a batch name what they begin and end: other work goes on as before.
-pub(crate) fn other_work_goes_on(before: &[Effect], facts: &[Recorded], machine: &Machine) {
+/// Checks that the facts of a batch name what they begin and end: other work continues as before.
+pub(crate) fn other_work_continues(before: &[Effect], facts: &[Recorded], machine: &Machine) {
     let touched = Touched::by(facts);
     let last = machine.state().last_seq();
     let (now, mut found) = (machine.effects(last), machine.effects_in(&touched, last));

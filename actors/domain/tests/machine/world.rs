@@ -240,7 +240,7 @@ impl World {
         };
         match self.machine.handle(command, &moment) {
             Ok(Handled::Decided(Decision::Recorded(batch))) => {
-                invariants::other_work_goes_on(&effects, &batch.facts, &self.machine);
+                invariants::other_work_continues(&effects, &batch.facts, &self.machine);
                 self.take(batch.clone());
                 Ok(Handled::Decided(Decision::Recorded(batch)))
             }
