@@ -125,6 +125,8 @@ struct LiveExecution {
     preparing: HashSet<(StepPath, u32)>,
     /// Bodies begin when this process knows again that the execution is its own.
     awaits_belief: bool,
+    /// Bodies were started since the actor has the execution, which starts all that there are.
+    has_begun_bodies: bool,
     in_flight: HashMap<(StepPath, u32), BodyInFlight>,
     children: HashMap<(StepPath, u32), TrackedChild>,
     /// Pauses and continues generations; set by the first one.
@@ -303,6 +305,7 @@ impl LiveExecution {
             deciding: Deciding::default(),
             preparing: HashSet::new(),
             awaits_belief: false,
+            has_begun_bodies: false,
             in_flight: HashMap::new(),
             children: HashMap::new(),
             holds: None,

@@ -20,10 +20,10 @@ pub enum ReplayError {
     #[error("no step failed{}", possible_steps(.from))]
     NoStepFailed { from: Vec<Arc<str>> },
     #[error(
-        "a person skipped the compensation {compensation}, so a step has to be named{}",
+        "a person skipped the compensation of {path}, so a step has to be named{}",
         possible_steps(.from)
     )]
-    CompensationSkipped { compensation: StepPath, from: Vec<Arc<str>> },
+    CompensationSkipped { path: StepPath, from: Vec<Arc<str>> },
     #[error("the execution compensates, so a step has to be named")]
     Compensating,
     #[error("the record does not match the current definition: {0}")]
@@ -51,8 +51,8 @@ impl From<ReplayRefusal> for ReplayError {
             ReplayRefusal::UnknownStep(step) => Self::UnknownStep(step),
             ReplayRefusal::NotReplayable { step, from } => Self::NotReplayable { step, from },
             ReplayRefusal::NoStepFailed { from } => Self::NoStepFailed { from },
-            ReplayRefusal::CompensationSkipped { compensation, from } => {
-                Self::CompensationSkipped { compensation, from }
+            ReplayRefusal::CompensationSkipped { path, from } => {
+                Self::CompensationSkipped { path, from }
             }
             ReplayRefusal::Compensating => Self::Compensating,
             ReplayRefusal::DefinitionDiffers(detail) => Self::DefinitionDiffers(detail),

@@ -77,7 +77,8 @@ async function runAll(page: Page, environment: Record<string, string> = {}): Pro
   for (const command of commands) {
     // Streams of what waits for a person do not end: one line is enough.
     const isStream = /^curl -\w*N/.test(command);
-    const script = `${command} --fail --max-time 60${isStream ? " | head -n 1" : ""}`;
+    const whole = `${command} --fail --max-time 60`;
+    const script = isStream ? `head -n 1 < <(${whole})` : whole;
     const { stdout } = await run("bash", ["-c", script], { maxBuffer: 1e8, env: { ...process.env, ...environment } });
     assert.ok(stdout.length > 0, command);
   }

@@ -135,8 +135,11 @@ pub enum ApiError {
     #[error("No step failed; name one in stepId{}", possible_steps(.0))]
     NoStepFailed(Vec<Arc<str>>),
     /// Without a step, what the skipped compensation left as it is would happen twice.
-    #[error("A person skipped {compensation}; name a step in stepId{}", possible_steps(.from))]
-    CompensationSkipped { compensation: Arc<str>, from: Vec<Arc<str>> },
+    #[error(
+        "A person skipped the compensation of {path}; name a step in stepId{}",
+        possible_steps(.from)
+    )]
+    CompensationSkipped { path: Arc<str>, from: Vec<Arc<str>> },
     #[error("The record does not match the current definition: {0}")]
     DefinitionDiffers(String),
     #[error("Step {0} does not suspend; remove resumeData")]

@@ -118,10 +118,11 @@ pub fn container_of(path: &str) -> Option<&str> {
     }
 }
 
-/// Returns true if the first path is the second one, or of a step inside that one.
+/// Returns true if the first path is the second one, or of a step inside that one. Compensations are
+/// inside no step.
 pub fn is_at_or_below(path: &str, outer: &str) -> bool {
-    let rest = path.strip_prefix(outer);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '[']))
+    let is_inside = |rest: &str| rest.starts_with(['/', '[']) && compensated_path(path).is_none();
+    path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || is_inside(rest))
 }
 
 /// Returns true if the text is a valid id of a step or a block: a letter, then letters, digits,
@@ -167,6 +168,8 @@ mod tests {
             ("a[10]/c", "a[1]", false),
             ("a", "a/b/c", false),
             ("a:compensate", "a", false),
+            ("a[0]/b:compensate", "a", false),
+            ("a[0]/b:compensate", "a[0]/b:compensate", true),
         ];
         for (path, outer, expected) in rows {
             assert_eq!(is_at_or_below(path, outer), expected, "{path} in {outer}");

@@ -35,7 +35,7 @@ pub(crate) use compensating::is_skip;
 pub use compensating::{BegunCompensation, Compensating};
 pub use lanes::Lanes;
 pub use node::{Child, Node, Phase, Resumed, Sequence, Settled, Wait};
-pub(crate) use suspension_id::{suspension_id, unnamed_suspension_id};
+pub(crate) use suspension_id::{hashed_suspension_id, suspension_id};
 pub(crate) use view::errors_of;
 
 /// State of one execution.

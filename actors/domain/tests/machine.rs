@@ -29,6 +29,7 @@ mod machine {
     mod ending;
     mod failure;
     mod for_each;
+    mod happenings;
     mod hold;
     mod limits;
     mod loops;

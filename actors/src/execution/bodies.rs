@@ -67,19 +67,25 @@ impl ExecutionActor {
         self.start_bodies_in(&Touched::WHOLE, ctx);
     }
 
-    /// Starts the bodies of a part of the execution: of what became durable, because thousands of
-    /// others may be running.
+    /// Starts the bodies in a part of the execution. After an append that is the part its facts are
+    /// about, because thousands of other bodies may be running. The first time, all are started.
     pub(super) fn start_bodies_in(&mut self, part: &Touched<'_>, ctx: &mut Context<Self>) {
-        let Some(life) = &self.life else { return };
+        let Some(life) = &mut self.life else { return };
         if life.stopping.is_some() {
             return;
         }
+        let is_known = std::mem::replace(&mut life.has_begun_bodies, true);
+        let part = if is_known { part } else { &Touched::WHOLE };
         for effect in life.machine.effects_in(part, life.durable_seq) {
             let Effect { path, attempt, kind } = effect;
             if self.is_running(&path, attempt) {
                 if kind == EffectKind::Child {
                     self.limit_child(&path, attempt, ctx);
                 }
+                continue;
+            }
+            // the failure of one before may have cancelled it
+            if !self.is_current(&path, attempt) {
                 continue;
             }
             if kind != EffectKind::Child && !self.may_begin(ctx) {
@@ -130,11 +136,10 @@ impl ExecutionActor {
             return;
         }
         let (part, machine) = (Touched::by(facts), &life.machine);
-        let is_wanted = |(path, attempt): &(StepPath, u32)| {
-            !part.includes(path) || machine.has_effect(path, *attempt, u64::MAX)
-        };
+        let is_wanted =
+            |(path, attempt): &(StepPath, u32)| machine.has_effect(path, *attempt, u64::MAX);
         life.in_flight.retain(|attempt, body| {
-            let keeps = is_wanted(attempt);
+            let keeps = !part.includes(&attempt.0) || is_wanted(attempt);
             if !keeps {
                 ctx.cancel_future(body.handle);
             }
@@ -204,7 +209,7 @@ impl ExecutionActor {
                 });
                 let command = Command::StepFinished { path, attempt, result, spent };
                 actor.decide(command, ctx, |actor, decision, ctx| {
-                    actor.take_end(decision, ctx);
+                    actor.take_decision(decision, ctx);
                     // Counted as running until then: a drain must not lose its result.
                     drop(count);
                 });

@@ -13,7 +13,7 @@ use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::footprint;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{
-    ChildCall, ChildReport, ChildStatus, Command, Decision, Machine, Spent, StepResult,
+    ChildCall, ChildReport, ChildStatus, Command, Decision, Machine, Spent, StepResult, Touched,
 };
 use crate::domain::plan::Plan;
 use crate::domain::schema::SchemaViolation;
@@ -91,17 +91,15 @@ impl ExecutionActor {
         ctx: &mut Context<Self>,
     ) {
         let child = report.child.clone();
+        let reported = Arc::clone(&path);
         let command = Command::ChildReported { path, report };
-        self.decide(command, ctx, |actor, decision, ctx| {
+        self.decide(command, ctx, move |actor, decision, ctx| {
             if let Ok(Decision::Recorded(batch)) = decision {
                 let execution = actor.id.clone();
                 let key = TimerKey::AskChild(child);
                 let timers = vec![TimerChange::Disarm { execution, key }];
-                let changes_nothing = batch.facts.is_empty();
                 actor.record(batch, AppendExtras { idempotency: None, timers }, ctx);
-                if changes_nothing {
-                    actor.start_bodies(ctx);
-                }
+                actor.start_bodies_in(&Touched::at(&reported), ctx);
                 actor.continue_run(ctx);
             }
         });

@@ -56,7 +56,7 @@ impl ExecutionActor {
             ExecutionCommand::PassResume { resume, idempotency, access, answer, .. } => {
                 self.take_passed_resume((resume, access), idempotency, answer, ctx);
             }
-            ExecutionCommand::Continue => self.decide_and_record(Command::Recover, ctx),
+            ExecutionCommand::Continue => self.recover(ctx),
             ExecutionCommand::Abort { error, kind } => {
                 self.decide_and_record(Command::Abort { error, kind }, ctx);
             }

@@ -269,31 +269,30 @@ impl ExecutionActor {
         self.decide(command, ctx, Self::take_decision);
     }
 
+    /// Records a decision; what its facts begin is started once they are durable. Without facts,
+    /// starts what waited for the decision.
     pub(super) fn take_decision(
         &mut self,
         decision: Result<Decision, NotRecorded>,
         ctx: &mut Context<Self>,
     ) {
+        let has_facts = decision.as_ref().is_ok_and(Decision::has_facts);
         if let Ok(Decision::Recorded(batch)) = decision {
             self.record(batch, AppendExtras::default(), ctx);
         }
-        self.start_bodies(ctx);
+        if !has_facts {
+            self.start_bodies(ctx);
+        }
         self.continue_run(ctx);
     }
 
-    /// Records how an attempt ended. What that begins is started once it is durable.
-    pub(super) fn take_end(
-        &mut self,
-        decision: Result<Decision, NotRecorded>,
-        ctx: &mut Context<Self>,
-    ) {
-        match decision {
-            Ok(Decision::Recorded(batch)) if !batch.facts.is_empty() => {
-                self.record(batch, AppendExtras::default(), ctx);
-                self.continue_run(ctx);
-            }
-            other => self.take_decision(other, ctx),
-        }
+    /// Recovers the execution, or continues it, and starts every body that has begun: a function that
+    /// was missing may be registered now.
+    pub(super) fn recover(&mut self, ctx: &mut Context<Self>) {
+        self.decide(Command::Recover, ctx, |actor, decision, ctx| {
+            actor.take_decision(decision, ctx);
+            actor.start_bodies(ctx);
+        });
     }
 
     /// Continues a run that the machine interrupted: to give others a turn, or because the next
@@ -310,7 +309,7 @@ impl ExecutionActor {
                 Request { command: Command::Recover, then: Box::new(Self::take_decision) };
             self.decide_elsewhere(request, ctx);
         } else {
-            self.decide_and_record(Command::Recover, ctx);
+            self.recover(ctx);
         }
     }
 }

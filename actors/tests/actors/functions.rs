@@ -1,10 +1,13 @@
 //! The context of a function: progress, suspension and cancellation.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
-use greenroom_actors::domain::definition::{Mapping, OnError, RetryPolicy, StepDefinition};
+use greenroom_actors::domain::definition::{
+    Body, HttpBody, HttpMethod, Mapping, OnError, RetryPolicy, StepDefinition, StepKind,
+};
 use greenroom_actors::function::{StepError, StepOutcome};
 use greenroom_actors::ports::store::Status;
 use greenroom_actors::registry::Registry;
@@ -13,7 +16,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::progress::collector;
-use crate::workflows::{Calls, function, race, resume, run, sleep, workflow};
+use crate::workflows::{Calls, all, function, race, resume, run, sleep, step, workflow};
 
 /// The tokens of each call, as a thread of the function would hold them.
 type Tokens = Arc<Mutex<Vec<CancellationToken>>>;
@@ -150,6 +153,25 @@ async fn a_lost_race_fires_the_token() {
     assert_eq!(fired(&tokens), [false]);
     pass(Duration::from_millis(60)).await;
     assert_eq!(fired(&tokens), [true, false]);
+}
+
+#[actix::test]
+async fn a_step_that_another_one_cancelled_before_it_began_is_not_called() {
+    let body = Body::Http(HttpBody {
+        method: HttpMethod::Post,
+        url: "http://127.0.0.1:1/".to_owned(),
+        headers: BTreeMap::new(),
+        query: BTreeMap::new(),
+        body: Some(Mapping(json!("fail('cannot be written')"))),
+    });
+    let blocks = vec![
+        ("broken", vec![step("x", StepKind::Then { body })]),
+        ("whole", vec![run("y", "waits")]),
+    ];
+    let (world, tokens) = world(vec![all("both", blocks)]).await;
+    begin(&world).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!((state.status, fired(&tokens).len()), (Status::Error, 0));
 }
 
 #[actix::test]

@@ -124,7 +124,7 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Makes the settings that all connections have.
+/// Makes the settings that the connections of the store have.
 fn prepare(connection: &Connection) -> Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);

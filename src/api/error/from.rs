@@ -53,8 +53,8 @@ impl ApiError {
             ReplayError::UnknownStep(step) => Self::StepNotFound(step.into()),
             ReplayError::NotReplayable { step, from } => Self::StepNotReplayable { step, from },
             ReplayError::NoStepFailed { from } => Self::NoStepFailed(from),
-            ReplayError::CompensationSkipped { compensation, from } => {
-                Self::CompensationSkipped { compensation, from }
+            ReplayError::CompensationSkipped { path, from } => {
+                Self::CompensationSkipped { path, from }
             }
             ReplayError::Compensating => Self::ExecutionCompensates(id.clone()),
             ReplayError::DefinitionDiffers(detail) => Self::DefinitionDiffers(detail),

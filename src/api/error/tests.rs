@@ -407,7 +407,7 @@ fn every_kind() -> Vec<ApiError> {
         ApiError::SuspensionPassed { id: text(), why: text() },
         ApiError::StepNotReplayable { step: text(), from: vec![text().into()] },
         ApiError::NoStepFailed(Vec::new()),
-        ApiError::CompensationSkipped { compensation: text().into(), from: Vec::new() },
+        ApiError::CompensationSkipped { path: text().into(), from: Vec::new() },
         ApiError::DefinitionDiffers(text()),
         ApiError::StepDoesNotSuspend(text()),
         ApiError::ResumeDataInvalid(text()),

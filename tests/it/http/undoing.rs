@@ -85,6 +85,7 @@ fn shown(server: &Server) {
     assert_eq!((&skipped["path"], &skipped["by"]["id"]), (&json!("hold"), &json!("eve")));
 
     let refused = server.post(&at("booking", "b1", "replay"), &json!({}));
-    let text = "A person skipped hold:compensate; name a step in stepId; possible steps: hold";
+    let text =
+        "A person skipped the compensation of hold; name a step in stepId; possible steps: hold";
     assert_eq!((refused.status, &refused.json()["error"]), (400, &json!(text)));
 }

@@ -88,8 +88,7 @@ impl Machine {
 
     /// Returns true if this attempt of a step should be running.
     pub fn has_effect(&self, path: &StepPath, attempt: u32, durable_seq: u64) -> bool {
-        let step = Touched { steps: Some(vec![path]) };
-        let found = self.effects_in(&step, durable_seq);
+        let found = self.effects_in(&Touched::at(path), durable_seq);
         found.iter().any(|effect| effect.path == *path && effect.attempt == attempt)
     }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::assignment::AskRules;
 use crate::definition::{Block, StepDefinition};
 use crate::fact::Replayed;
-use crate::ids::{PathHead, StepPath, step_id_of};
+use crate::ids::{PathHead, StepPath, compensated_path, step_id_of};
 use crate::machine::Machine;
 use crate::plan::{Plan, Step};
 use crate::principal::Principal;
@@ -46,7 +46,8 @@ pub enum ReplayRefusal {
     /// No step is given, and a person skipped a compensation: what it should have undone would happen
     /// twice.
     CompensationSkipped {
-        compensation: StepPath,
+        /// The step that was not compensated.
+        path: StepPath,
         from: Vec<Arc<str>>,
     },
     /// No step is given, and the execution compensates: what will have been undone is open.
@@ -120,9 +121,9 @@ impl Machine {
             self.failed_step().ok_or_else(|| ReplayRefusal::NoStepFailed { from: from() })?;
         let kept = self.kept_steps(&self.plan);
         let mut skipped = self.state.compensating.iter().flat_map(|it| it.skipped());
-        if let Some(skipped) = skipped.next().filter(|_| kept < failed) {
-            let compensation = Arc::clone(&skipped.path);
-            return Err(ReplayRefusal::CompensationSkipped { compensation, from: from() });
+        if let Some(skipped) = skipped.next() {
+            let path = compensated_path(&skipped.path).unwrap_or(&skipped.path);
+            return Err(ReplayRefusal::CompensationSkipped { path: path.into(), from: from() });
         }
         let first = self.plan.steps.get(failed.min(kept));
         let first = first.ok_or_else(|| ReplayRefusal::NoStepFailed { from: from() })?;

@@ -11,7 +11,7 @@ use crate::ids::{StepPath, step_id_of};
 use crate::machine::command::{Decision, Refusal};
 use crate::machine::{Batch, Machine, Moment};
 use crate::principal::Principal;
-use crate::state::{Node, unnamed_suspension_id};
+use crate::state::{Node, hashed_suspension_id};
 use crate::status::Status;
 
 /// Maximum number of suspensions that a refusal lists.
@@ -198,7 +198,7 @@ impl Machine {
     /// an id got one here, which the child does not know.
     fn suspension_of_child(&self, path: &str, node: &Node) -> Option<String> {
         let wait = node.wait()?;
-        let named_here = unnamed_suspension_id(&self.state.id, path, node.asked);
+        let named_here = hashed_suspension_id(&self.state.id, path, node.asked);
         (wait.id != named_here).then(|| wait.id.to_string())
     }
 

@@ -18,6 +18,11 @@ impl<'f> Touched<'f> {
     /// The whole execution.
     pub const WHOLE: Touched<'static> = Touched { steps: None };
 
+    /// Returns a step, with everything inside it.
+    pub fn at(path: &'f StepPath) -> Self {
+        Self { steps: Some(vec![path]) }
+    }
+
     /// Returns what these facts are about.
     pub fn by(facts: &'f [Recorded]) -> Self {
         let mut steps: Vec<&StepPath> = Vec::new();

@@ -17,7 +17,7 @@ use crate::state::bytes::{bytes_of, memory_of};
 use crate::state::lanes::Lanes;
 use crate::state::node::{Child, Node, Phase, Resumed, Sequence};
 use crate::state::waiting::{fire, resume, set_child_resumed, set_child_seq, wait};
-use crate::state::{Compensating, End, Hold, Outcome, State, unnamed_suspension_id};
+use crate::state::{Compensating, End, Hold, Outcome, State, hashed_suspension_id};
 use crate::status::Status;
 use crate::time::Timestamp;
 
@@ -100,7 +100,7 @@ impl State {
                 let (reason, seq) = (Arc::clone(reason), self.next_seq);
                 self.holds += 1;
                 let id =
-                    id.clone().unwrap_or_else(|| unnamed_suspension_id(&self.id, "", self.holds));
+                    id.clone().unwrap_or_else(|| hashed_suspension_id(&self.id, "", self.holds));
                 self.hold = Some(Hold { id, by: by.clone(), reason, since: at, seq, step_index });
             }
             Fact::HoldLifted { data } => {
@@ -193,7 +193,7 @@ impl State {
             if let Phase::Waiting(wait) = &mut node.phase
                 && wait.id.is_empty()
             {
-                wait.id = unnamed_suspension_id(id, path, node.asked);
+                wait.id = hashed_suspension_id(id, path, node.asked);
             }
             // Another attempt starts a new phase of the same kind.
             let is_new_attempt = matches!(recorded.fact, Fact::StepStarted { .. });

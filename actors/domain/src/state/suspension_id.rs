@@ -5,11 +5,11 @@ use std::sync::Arc;
 use crate::hash::short_hash;
 use crate::ids::ExecutionId;
 
-/// Returns the id of the n-th suspension of a node, or of the n-th pause, whose path is empty. It
-/// begins with the time in the id of the execution, so that neighbours share pages of the store's
-/// index of asks.
+/// Returns the id of the n-th suspension of a node, or of the n-th pause, whose path is empty. If the
+/// id of the execution is a UUID v7, it begins with its time, so that neighbours share pages of the
+/// store's index of asks.
 pub(crate) fn suspension_id(execution: &ExecutionId, path: &str, count: u32) -> Arc<str> {
-    let hash = unnamed_suspension_id(execution, path, count);
+    let hash = hashed_suspension_id(execution, path, count);
     match creation_of(execution.as_str()) {
         Some((high, low)) => Arc::from(format!("{high}{low}{hash}")),
         None => hash,
@@ -17,7 +17,7 @@ pub(crate) fn suspension_id(execution: &ExecutionId, path: &str, count: u32) -> 
 }
 
 /// Returns the id of a suspension whose fact has none: older versions recorded no ids.
-pub(crate) fn unnamed_suspension_id(execution: &ExecutionId, path: &str, count: u32) -> Arc<str> {
+pub(crate) fn hashed_suspension_id(execution: &ExecutionId, path: &str, count: u32) -> Arc<str> {
     Arc::from(short_hash(&[execution.as_str(), path, "suspension", &count.to_string()]))
 }
 
@@ -53,7 +53,7 @@ mod tests {
         ];
         for other in others {
             let execution = ExecutionId::trusted(other);
-            assert_eq!(*id(other, "a"), *unnamed_suspension_id(&execution, "a", 1), "{other}");
+            assert_eq!(*id(other, "a"), *hashed_suspension_id(&execution, "a", 1), "{other}");
         }
     }
 }

@@ -1,131 +1,54 @@
 //! Random definitions, commands and crashes: the invariants hold, and the execution ends.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use greenroom_domain::failure::{AttemptFailure, ErrorKind};
-use greenroom_domain::ids::compensated_path;
+use greenroom_domain::ids::{StepPath, compensated_path};
 use greenroom_domain::machine::{
-    ChildStatus, Command, Decision, EffectKind, Handled, OwnCheck, Refusal, Resume, Spent,
-    StepResult,
+    ChildStatus, Command, Decision, Effect, EffectKind, Handled, OwnCheck, Refusal, Resume, Spent,
+    StepResult, Touched,
 };
 use greenroom_domain::status::Status;
 use greenroom_domain::{time::Timestamp, usage::Usage};
-use proptest::prelude::{Just, ProptestConfig, Strategy, any};
+use proptest::prelude::{ProptestConfig, any};
 use proptest::test_runner::FileFailurePersistence;
-use proptest::{collection, prop_assert, prop_assert_eq, prop_oneof, proptest, sample};
+use proptest::{collection, prop_assert, prop_assert_eq, proptest, sample};
 use serde_json::{Value, json};
 
 use crate::machine::build::workflow;
 use crate::machine::child::child_status;
 use crate::machine::compensated::{compensates, everything_is_compensated};
+use crate::machine::happenings::{DATA, Happening, Target, happening};
 use crate::machine::shapes::{build, shape};
 use crate::machine::world::{Setting, World};
-
-const DATA: [&str; 6] = [
-    "null",
-    "{\"ok\":true}",
-    "7",
-    "{\"ok\":1}",
-    "{\"action\":\"retry\"}",
-    "{\"action\":\"skip\",\"output\":9}",
-];
-
-/// An event in the life of an execution. Indexes select among the possibilities of the moment.
-#[derive(Debug, Clone)]
-enum Happening {
-    Ends {
-        which: sample::Index,
-        how: usize,
-        is_stale: bool,
-    },
-    Due {
-        which: sample::Index,
-        is_early: bool,
-    },
-    /// Also backwards, since clocks are set.
-    TimePasses(i64),
-    Hold,
-    Resume {
-        target: Target,
-        data: usize,
-        repeats: usize,
-    },
-    ChildReports {
-        which: sample::Index,
-        how: usize,
-        ahead: u64,
-        is_repeated: bool,
-    },
-    ChildTook {
-        which: sample::Index,
-        ahead: u64,
-    },
-    Cancel,
-    Crash {
-        loses: usize,
-        recovers: bool,
-    },
-    Restore {
-        batches: sample::Index,
-        recovers: bool,
-    },
-    /// The process restarts with other functions.
-    Registry(bool),
-    /// All facts so far become durable.
-    Durable,
-}
-
-#[derive(Debug, Clone)]
-enum Target {
-    Shown,
-    Any(sample::Index),
-    Suspension(sample::Index),
-    Unknown,
-}
-
-fn happening() -> impl Strategy<Value = Happening> {
-    let index = any::<sample::Index>;
-    let target = prop_oneof![
-        3 => Just(Target::Shown),
-        3 => index().prop_map(Target::Any),
-        3 => index().prop_map(Target::Suspension),
-        1 => Just(Target::Unknown),
-    ];
-    prop_oneof![
-        8 => (index(), 0..6_usize, sample::select(vec![false, false, false, true]))
-            .prop_map(|(which, how, is_stale)| Happening::Ends { which, how, is_stale }),
-        4 => (index(), sample::select(vec![false, false, true]))
-            .prop_map(|(which, is_early)| Happening::Due { which, is_early }),
-        2 => (-600..600_i64).prop_map(Happening::TimePasses),
-        3 => Just(Happening::Hold),
-        6 => (target, 0..DATA.len(), 1..3_usize)
-            .prop_map(|(target, data, repeats)| Happening::Resume { target, data, repeats }),
-        6 => (index(), 0..6_usize, 0..3_u64, any::<bool>()).prop_map(
-            |(which, how, ahead, is_repeated)| Happening::ChildReports {
-                which, how, ahead, is_repeated,
-            }
-        ),
-        1 => (index(), 0..3_u64).prop_map(|(which, ahead)| Happening::ChildTook { which, ahead }),
-        2 => Just(Happening::Durable),
-        2 => (0..3_usize, any::<bool>())
-            .prop_map(|(loses, recovers)| Happening::Crash { loses, recovers }),
-        1 => (index(), any::<bool>())
-            .prop_map(|(batches, recovers)| Happening::Restore { batches, recovers }),
-        1 => any::<bool>().prop_map(Happening::Registry),
-        1 => Just(Happening::Cancel),
-    ]
-}
 
 /// A world in which only durable work has started.
 struct Drama {
     world: World,
     durable_batches: usize,
+    /// Attempts that began when the facts about them became durable, and those that had begun when the
+    /// machine was rebuilt.
+    begun: BTreeSet<(StepPath, u32)>,
 }
 
 impl Drama {
     fn durable_seq(&self) -> u64 {
         let durable = self.world.batches.iter().take(self.durable_batches);
         durable.flatten().last().map_or(0, |fact| fact.next_seq() - 1)
+    }
+
+    /// Makes all batches durable, one after the other. What each begins is all that should run.
+    fn becomes_durable(&mut self) {
+        while self.durable_batches < self.world.batches.len() {
+            let touched = Touched::by(&self.world.batches[self.durable_batches]);
+            self.durable_batches += 1;
+            let begun = self.world.machine.effects_in(&touched, self.durable_seq());
+            self.begun.extend(begun.into_iter().map(|effect| (effect.path, effect.attempt)));
+        }
+        for Effect { path, attempt, .. } in self.world.machine.effects(self.durable_seq()) {
+            assert!(self.begun.contains(&(Arc::clone(&path), attempt)), "{path} #{attempt}");
+        }
     }
 
     /// Returns paths of bodies or children that may have started.
@@ -180,12 +103,15 @@ impl Drama {
                 let names = ["s1", "s3", "s4", "s7"].map(str::to_owned);
                 self.world.missing = names.into_iter().filter(|_| !is_complete).collect();
             }
-            Happening::Durable => self.durable_batches = self.world.batches.len(),
+            Happening::Durable => self.becomes_durable(),
         }
         self.durable_batches = self.durable_batches.min(self.world.batches.len());
     }
 
     fn rises(&mut self, recovers: bool) {
+        self.durable_batches = self.durable_batches.min(self.world.batches.len());
+        let begun = self.world.machine.effects(self.durable_seq()).into_iter();
+        self.begun = begun.map(|effect| (effect.path, effect.attempt)).collect();
         if recovers {
             self.world.recover();
         }
@@ -343,9 +269,9 @@ impl Drama {
     fn goes_well(&mut self) -> bool {
         self.world.missing.clear();
         self.world.crash();
-        self.world.recover();
+        self.rises(true);
         for _ in 0..400 {
-            self.durable_batches = self.world.batches.len();
+            self.becomes_durable();
             if self.world.status().is_terminal() {
                 return true;
             }
@@ -431,7 +357,9 @@ proptest! {
         if starts_without_functions {
             setting.missing = ["s1", "s3", "s4", "s7"].map(str::to_owned).into();
         }
-        let mut drama = Drama { world: setting.start(definition), durable_batches: 1 };
+        let world = setting.start(definition);
+        let mut drama = Drama { world, durable_batches: 0, begun: BTreeSet::new() };
+        drama.becomes_durable();
         for happening in happenings {
             drama.happens(happening);
         }

@@ -53,11 +53,26 @@ fn a_replay_over_a_skipped_compensation_names_its_step() {
     skip(&mut world, "b:compensate");
     world.finish("a:compensate", 7);
     let replayed = |wanted| world.machine.replayed_from(wanted).map(|replayed| replayed.step_id);
-    let (compensation, from) = (Arc::from("b:compensate"), vec![Arc::from("a")]);
-    let refusal = ReplayRefusal::CompensationSkipped { compensation, from };
+    let (path, from) = (Arc::from("b"), vec![Arc::from("a")]);
+    let refusal = ReplayRefusal::CompensationSkipped { path, from };
     assert_eq!(replayed(ReplayFrom::default()), Err(refusal));
     let named = ReplayFrom { step_id: Some("a".to_owned()), ..ReplayFrom::default() };
     assert_eq!(replayed(named).as_deref(), Ok("a"));
+}
+
+#[test]
+fn a_replay_names_the_failed_step_if_the_skipped_one_is_inside_it() {
+    let steps = vec![undone_once("r"), run("x")];
+    let mut world = World::of(vec![for_each("each", "[1]", 1, steps)]);
+    world.finish("each[0]/r", 1);
+    world.fail("each[0]/x", "boom");
+    skip(&mut world, "each[0]/r:compensate");
+    let (path, from) = (Arc::from("each[0]/r"), vec![Arc::from("each")]);
+    let refusal = ReplayRefusal::CompensationSkipped { path, from };
+    let replayed = |wanted| world.machine.replayed_from(wanted).map(|replayed| replayed.step_id);
+    assert_eq!(replayed(ReplayFrom::default()), Err(refusal));
+    let named = ReplayFrom { step_id: Some("each".to_owned()), ..ReplayFrom::default() };
+    assert_eq!(replayed(named).as_deref(), Ok("each"));
 }
 
 #[test]

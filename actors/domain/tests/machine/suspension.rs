@@ -13,8 +13,8 @@ use greenroom_domain::principal::Principal;
 use greenroom_domain::status::Status;
 use serde_json::{Value, json};
 
-use crate::machine::build::{Adorned, all, child, container, map, repeat, run};
-use crate::machine::world::World;
+use crate::machine::build::{Adorned, all, child, container, map, repeat, run, workflow};
+use crate::machine::world::{Setting, World};
 
 fn waiting(world: &World) -> Vec<Suspension> {
     world.machine.state().suspensions(world.machine.plan())
@@ -168,6 +168,20 @@ fn ids_are_stable_over_restarts_and_old_records() {
     assert_eq!(folded.state(), world.machine.state(), "{known:?}");
 }
 
+/// Id of an execution, as the server makes them.
+const MADE: &str = "01a22a22-efb6-770f-9c16-ebea1dc0085f";
+
+#[test]
+fn ids_have_the_time_of_their_execution_and_those_of_old_records_do_not() {
+    let mut world = Setting { id: MADE, ..Setting::default() }.start(workflow(vec![run("a")]));
+    world.ask("a");
+    assert!(ids(&world)[0].starts_with("01a22a22efb6"), "{:?}", ids(&world));
+    let older: Vec<Recorded> = world.facts().into_iter().map(without_ids).collect();
+    let plan = Arc::clone(world.machine.plan());
+    world.machine = Machine::replay(plan, ExecutionId::trusted(MADE), &older).unwrap();
+    assert_eq!(ids(&world), ["12350973d8c3198d"], "the id that older versions showed");
+}
+
 /// Returns the record in the form of a version without ids.
 fn without_ids(mut recorded: Recorded) -> Recorded {
     match &mut recorded.fact {
@@ -230,7 +244,7 @@ fn the_suspension_of_a_child_keeps_its_id() {
         payload: None,
         deadline: None,
     };
-    let mut world = World::of(vec![child("p")]);
+    let mut world = Setting { id: MADE, ..Setting::default() }.start(workflow(vec![child("p")]));
     world.report("p", 4, asks("theirs"));
     assert_eq!(ids(&world), ["theirs"]);
     for (step, id) in [(None, None), (Some("p"), None), (None, Some("theirs"))] {
@@ -254,7 +268,7 @@ fn the_suspension_of_a_child_keeps_its_id() {
     });
     let older: Vec<_> = older.collect();
     let plan = Arc::clone(world.machine.plan());
-    let machine = Machine::replay(plan, ExecutionId::trusted("e1"), &older).unwrap();
+    let machine = Machine::replay(plan, ExecutionId::trusted(MADE), &older).unwrap();
     world.machine = machine;
     let id = ids(&world).remove(0);
     let told = world.try_send(answer(None, &id, 1));

@@ -278,6 +278,8 @@ async fn an_ask_is_revised_at_its_revision(bench: Bench) {
     assert_eq!((first.revision, &first.rules), (0, &assigned(&["user:ann", "!self"])));
     assert_eq!(read(bench.store.ask_rules("x")).await.as_ref(), Some(&first.rules));
     assert_eq!(read(bench.store.ask_rules("unknown")).await, None);
+    record(&bench, put(&working("g2"), vec![open(ask("everyone", 1))])).await;
+    assert_eq!(read(bench.store.ask_rules("everyone")).await, Some(AskRules::default()));
 
     let to_role = assigned(&["role:support"]);
     let change = revision("x", 0, to_role.clone(), claimed("bob", 50));
