@@ -57,7 +57,7 @@ pub(crate) enum Happening {
     Durable,
 }
 
-/// What a resume names.
+/// The step or the suspension that a resume names.
 #[derive(Debug, Clone)]
 pub(crate) enum Target {
     Shown,
