@@ -125,7 +125,8 @@ struct LiveExecution {
     preparing: HashSet<(StepPath, u32)>,
     /// Bodies begin when this process knows again that the execution is its own.
     awaits_belief: bool,
-    /// Bodies were started since the actor has the execution, which starts all that there are.
+    /// The whole execution was looked at once for bodies to start; since then, each append looks at its
+    /// own part.
     has_begun_bodies: bool,
     in_flight: HashMap<(StepPath, u32), BodyInFlight>,
     children: HashMap<(StepPath, u32), TrackedChild>,

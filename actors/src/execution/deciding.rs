@@ -290,8 +290,12 @@ impl ExecutionActor {
     /// was missing may be registered now.
     pub(super) fn recover(&mut self, ctx: &mut Context<Self>) {
         self.decide(Command::Recover, ctx, |actor, decision, ctx| {
+            let has_facts = decision.as_ref().is_ok_and(Decision::has_facts);
             actor.take_decision(decision, ctx);
-            actor.start_bodies(ctx);
+            // without facts it has just done so
+            if has_facts {
+                actor.start_bodies(ctx);
+            }
         });
     }
 
