@@ -259,7 +259,8 @@ impl<'c> Play<'c> {
         state.map_err(|error| error.to_string())
     }
 
-    /// Returns the open asks, and assigns the planned answers to them in their order.
+    /// Returns the open asks, and assigns the planned answers to them in their order. An answer has
+    /// its ask as it is now: an escalation may have asked others since.
     async fn open_asks(&mut self) -> Result<Vec<Ask>, String> {
         let open = self.world.open_asks().await.map_err(|error| error.to_string())?;
         for answer in &mut self.answers {
@@ -269,7 +270,8 @@ impl<'c> Play<'c> {
             }
         }
         for ask in &open {
-            if self.answers.iter().any(|it| it.is_for(&ask.id)) {
+            if let Some(answer) = self.answers.iter_mut().find(|it| it.is_for(&ask.id)) {
+                answer.assign(ask.clone());
                 continue;
             }
             let mut free = self.answers.iter_mut().filter(|it| it.is_free());

@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use greenroom_actors::domain::ids::{compensated_path, step_id_of};
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::clock::Clock as _;
 use greenroom_actors::ports::memory::{MemoryCrashMarks, MemoryStore};
@@ -246,11 +247,15 @@ impl World {
     }
 }
 
-/// Returns true if an ask is that of a step of this id or path, or of a call of this tool.
+/// Returns true if an ask is that of a step of this id or path, or of a call of this tool. A failed
+/// compensation has the id of its step, alone or with `:compensate`.
 pub(super) fn is_about(ask: &Ask, about: &str) -> bool {
     match &ask.subject {
         AskSubject::Step(step) => {
-            *step.path == *about || greenroom_actors::domain::ids::step_id_of(&step.path) == about
+            let id = step_id_of(&step.path);
+            let is_compensation = compensated_path(&step.path).is_some();
+            let names_compensation = is_compensation && compensated_path(about) == Some(id);
+            *step.path == *about || id == about || names_compensation
         }
         AskSubject::Call(call) => *call.tool_name == *about,
     }

@@ -43,7 +43,7 @@ pub use self::error::ExpressionError;
 pub use self::explained::hyphenated_step_reference;
 pub use self::mapping::CompiledMapping;
 pub use self::scope::{Scope, VALUE_BYTES_MAX_DEFAULT};
-pub use self::syntax::{Compared, Guard, Part, Path, PathKey, Reading, Used, UsedKind};
+pub use self::syntax::{Compared, Guard, How, Part, Path, PathKey, Reading, Used, UsedKind};
 pub use self::words::{FILTERS, FUNCTIONS, TESTS};
 
 pub(crate) use self::error::{index_step, joined, key_step, shortened};

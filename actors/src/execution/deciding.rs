@@ -287,7 +287,7 @@ impl ExecutionActor {
     }
 
     /// Recovers the execution, or continues it, and starts every body that has begun: a function that
-    /// was missing may be registered now.
+    /// was missing may be registered since.
     pub(super) fn recover(&mut self, ctx: &mut Context<Self>) {
         self.decide(Command::Recover, ctx, |actor, decision, ctx| {
             let has_facts = decision.as_ref().is_ok_and(Decision::has_facts);
@@ -313,7 +313,7 @@ impl ExecutionActor {
                 Request { command: Command::Recover, then: Box::new(Self::take_decision) };
             self.decide_elsewhere(request, ctx);
         } else {
-            self.recover(ctx);
+            self.decide_and_record(Command::Recover, ctx);
         }
     }
 }

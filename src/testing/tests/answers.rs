@@ -118,6 +118,25 @@ fn a_refused_answer_leaves_the_ask_to_the_next_one() {
 }
 
 #[test]
+fn an_escalation_asks_others_before_a_later_answer() {
+    let server = || {
+        let asked = Suspend::always().to(["role:director"]).deadline(5 * HOUR);
+        let asked = asked.escalate(2 * HOUR, ["role:ceo"]);
+        let approve = Step::map("approve", json!("resumed_by.id")).suspend(asked);
+        Greenroom::new().workflow(Workflow::new("w").step(approve))
+    };
+    let ceo = || Answerer::new("eva").role("ceo");
+    let case = Case::new("w")
+        .answer_by(ceo(), "approve", HOUR, &yes())
+        .expect_refusal("others are asked: role:director")
+        .answer_by(ceo(), "approve", 3 * HOUR, &yes())
+        .expect("result == 'eva'")
+        .expect_took(3 * HOUR);
+    let outcome = run(case.crash_everywhere().run(server)).unwrap();
+    assert!(outcome.kills > 1, "{outcome:?}");
+}
+
+#[test]
 fn answers_that_end_otherwise_than_planned_are_problems_of_the_case() {
     let late = "answer 1 (approve) is too late: the deadline has passed";
     let unanswered = "its status is error, expected completed: step approve: ";

@@ -2,13 +2,19 @@
 
 use super::*;
 
+/// A step that holds a seat, and whose compensation fails.
+const HOLD: &str = "id = \"hold\"\nrun = \"hold\"\n\
+                    compensate = { command = { argv = [\"/bin/true\", \"{{ data.id }}\"] } }\n";
+
 /// Returns the problems of the only test of a workflow whose first step holds a seat.
 fn problems_of_trip(last: &str, test: &str) -> Vec<String> {
+    problems_of_text(&format!("[[workflows.trip.steps]]\n{HOLD}{last}"), test)
+}
+
+/// Returns the problems of the only test of a workflow in which a step holds a seat.
+fn problems_of_text(steps: &str, test: &str) -> Vec<String> {
     let text = format!(
-        "[[workflows.trip.steps]]\nid = \"hold\"\nrun = \"hold\"\n\
-         compensate = {{ command = {{ argv = [\"/bin/true\", \"{{{{ data.id }}}}\"] }} }}\n\
-         {last}\
-         [[workflows.trip.tests]]\nname = \"t\"\nmocks.hold = {{ output = {{}} }}\n{test}"
+        "{steps}[[workflows.trip.tests]]\nname = \"t\"\nmocks.hold = {{ output = {{}} }}\n{test}"
     );
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), &text).unwrap();
@@ -77,4 +83,21 @@ fn a_compensation_that_a_person_skipped_has_run() {
         let test = format!("{answers}expect = {{ {expect} }}\n");
         assert_eq!(problems_of_trip(rest, &test), problems);
     }
+}
+
+#[test]
+fn the_ask_of_a_compensation_in_a_block_has_several_names() {
+    let steps = format!(
+        "[[workflows.trip.steps]]\nid = \"both\"\ntype = \"andAll\"\nblocks = [\"x\"]\n\
+         [[workflows.trip.blocks.x]]\n{HOLD}\
+         [[workflows.trip.steps]]\nid = \"pay\"\nmap = \"steps.both[0].id\"\n"
+    );
+    for name in ["hold", "hold:compensate", "both/x/hold:compensate"] {
+        let answer = format!("{{ step = \"{name}\", data = {{ action = \"skip\" }} }}");
+        let test = format!("answers = [{answer}]\nexpect = {{ error = \"undefined\" }}\n");
+        assert_eq!(problems_of_text(&steps, &test), [""; 0], "{name}");
+    }
+    let other = "answers = [{ step = \"both:compensate\", data = { action = \"skip\" } }]\n\
+                 expect = { status = \"suspended\" }\n";
+    assert_eq!(problems_of_text(&steps, other), ["both:compensate never asked for its answer"]);
 }

@@ -9,10 +9,9 @@ use std::collections::HashSet;
 use minijinja::machinery::{Span, ast, parse, parse_expr};
 use minijinja::value::ValueKind;
 
-pub use self::compared::Compared;
+pub use self::compared::{Compared, How};
 pub use self::reading::{Guard, Part, Path, PathKey, Reading, Used, UsedKind};
 
-use self::compared::How;
 use super::members::of_chain;
 use super::operators::{Operation, Rewriting};
 use super::{Expression, FILTERS, TESTS, Template};
@@ -217,9 +216,7 @@ impl<'s> Walk<'s> {
                 self.expression(&comparison.expr, Guard::None);
                 let mut left = &comparison.expr;
                 for operation in &comparison.ops {
-                    if let Some(how) = How::of_several(&operation.op) {
-                        self.compared(left, &operation.expr, how);
-                    }
+                    self.compared(left, &operation.expr, How::of_several(&operation.op));
                     if matches!(operation.op, ast::CompareOpKind::In | ast::CompareOpKind::NotIn) {
                         self.tested_key(left, &operation.expr);
                     }

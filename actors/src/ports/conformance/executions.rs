@@ -270,17 +270,17 @@ pub(super) async fn portions_return_every_fact_once(mut bench: Bench) {
     for bytes in bytes {
         for above in [0, 1, 5, 6, 30, 39, 50] {
             let wanted: Vec<_> = all.iter().filter(|fact| fact.seq > above).cloned().collect();
-            let (mut place, mut read) = (FactCursor::above(above), Vec::new());
+            let (mut cursor, mut read) = (FactCursor::above(above), Vec::new());
             loop {
-                let Portion { facts, next } = bench.portion("a", place, bytes).await;
+                let Portion { facts, next } = bench.portion("a", cursor, bytes).await;
                 let facts = with_events(facts);
-                let sought = bench.portion("a", FactCursor::above(place.above), bytes).await.facts;
+                let sought = bench.portion("a", FactCursor::above(cursor.above), bytes).await.facts;
                 assert_eq!(with_events(sought).first(), facts.first(), "with or without a mark");
                 if facts.is_empty() {
                     break;
                 }
-                assert!(next.above > place.above, "{place:?} with {bytes} bytes");
-                place = next;
+                assert!(next.above > cursor.above, "{cursor:?} with {bytes} bytes");
+                cursor = next;
                 read.extend(facts);
             }
             assert_eq!(read, wanted, "above {above} with {bytes} bytes");

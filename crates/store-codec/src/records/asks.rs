@@ -149,10 +149,10 @@ impl<'f> AskPageBuilder<'f> {
         self.page.asks.len() >= self.limit || self.scanned == ASKS_SCANNED_MAX
     }
 
-    /// Adds a row at its place, if it matches the filter; `None` for a damaged one.
-    pub fn add(&mut self, place: AskCursor, ask: Option<Ask>) {
+    /// Adds a row at its cursor, if it matches the filter; `None` for a damaged one.
+    pub fn add(&mut self, cursor: AskCursor, ask: Option<Ask>) {
         self.scanned += 1;
-        self.page.next = Some(place);
+        self.page.next = Some(cursor);
         self.page.asks.extend(ask.filter(|ask| self.filter.matches(ask)));
     }
 

@@ -223,12 +223,12 @@ pub(crate) async fn unfinished_of_user(
     after: Option<&UserCursor>,
     limit: usize,
 ) -> Result<Vec<(UserCursor, String)>, Failure> {
-    let (agent, number) = after.map_or(("", 0), |place| (&*place.agent_id, place.number));
-    let place: Values<'_> = &[&Text(user), &Text(agent), &number, &limit_of(limit)];
-    let rows = reading.rows(UNFINISHED_OF_USER, place).await?;
+    let (agent, number) = after.map_or(("", 0), |cursor| (&*cursor.agent_id, cursor.number));
+    let cursor: Values<'_> = &[&Text(user), &Text(agent), &number, &limit_of(limit)];
+    let rows = reading.rows(UNFINISHED_OF_USER, cursor).await?;
     let read = |row: &Stored| {
-        let place = UserCursor { agent_id: row.string(0)?, number: row.integer(1)? };
-        Ok((place, row.string(2)?))
+        let cursor = UserCursor { agent_id: row.string(0)?, number: row.integer(1)? };
+        Ok((cursor, row.string(2)?))
     };
     rows.iter().map(read).collect()
 }

@@ -74,14 +74,14 @@ async fn large_facts_are_read_in_portions_and_whole() {
         for bytes in [1, 64 * 1024, 10_000_000] {
             // with marks, and by number alone
             for has_mark in [true, false] {
-                let (mut read, mut place) = (Vec::new(), FactCursor::default());
+                let (mut read, mut cursor) = (Vec::new(), FactCursor::default());
                 loop {
-                    let portion = fresh.store.portion(&execution, place, bytes).await.unwrap();
+                    let portion = fresh.store.portion(&execution, cursor, bytes).await.unwrap();
                     if portion.facts.is_empty() {
                         break;
                     }
                     read.extend(portion.facts);
-                    place =
+                    cursor =
                         FactCursor { mark: portion.next.mark.filter(|_| has_mark), ..portion.next };
                     if !has_mark && read.len() > 40 {
                         break;
@@ -99,14 +99,14 @@ async fn a_large_chunk_takes_a_limited_number_of_portions() {
     let Some(fresh) = Fresh::open() else { return };
     let mut bench = Bench::new(fresh.store.clone());
     add(&mut bench, "a", &[&[50], &[10_000; 500]]).await;
-    let (mut place, mut portions) = (FactCursor::default(), 0);
+    let (mut cursor, mut portions) = (FactCursor::default(), 0);
     loop {
         let id = ExecutionId::trusted("a");
-        let Portion { facts, next } = fresh.store.portion(&id, place, 1).await.unwrap();
+        let Portion { facts, next } = fresh.store.portion(&id, cursor, 1).await.unwrap();
         if facts.is_empty() {
             break;
         }
-        (place, portions) = (next, portions + 1);
+        (cursor, portions) = (next, portions + 1);
     }
     assert!((60..=80).contains(&portions), "{portions}");
 }

@@ -1,21 +1,23 @@
-//! Comparisons with constants that a value of a known shape never equals.
+//! Comparisons with constants whose result is the same for each value of a known shape.
 
 use serde_json::Value;
 
-use crate::expression::{Compared, PathKey};
+use crate::expression::{Compared, How, PathKey};
 
 use super::remarks::{Remark, listed};
 use super::shape::{NUMBER, Shape, TEXT, TRUTH};
 
 /// Checks the comparison of a value with a constant.
 pub(super) fn remark(compared: &Compared, shape: &Shape) -> Option<Remark> {
-    let Compared { path, constant } = compared;
+    let Compared { path, constant, how } = compared;
     let keys = path.keys.iter().map(|key| match key {
         PathKey::Name(name) => format!(".{name}"),
         PathKey::Computed => "[…]".to_owned(),
     });
     let way = format!("{}{}", path.root, keys.collect::<String>());
-    if let (Shape::OneOf(known), Value::String(text)) = (shape, constant) {
+    if let (Shape::OneOf(known), Value::String(text), How::Equal | How::Among) =
+        (shape, constant, how)
+    {
         let known = known.iter().map(String::as_str);
         if known.clone().any(|it| it == text) {
             return None;
@@ -40,5 +42,12 @@ pub(super) fn remark(compared: &Compared, shape: &Shape) -> Option<Remark> {
         Value::String(text) => format!("'{text}'"),
         other => other.to_string(),
     };
-    Some(Remark::warning(format!("`{way}` is {what} and never equals {shown}{instead}")))
+    let relation = match how {
+        How::Equal | How::Among => "never equals",
+        // the engine orders values of different types by type: truths, numbers, strings
+        How::Order if what == TEXT => "is always greater than",
+        How::Order => "is always less than",
+    };
+    let message = format!("`{way}` is {what} and {relation} {shown}{instead}");
+    Some(Remark::warning(message))
 }

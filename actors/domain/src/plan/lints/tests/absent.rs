@@ -1,6 +1,9 @@
 //! Values that may be absent, and comparisons that are never true.
 
+use std::sync::Arc;
+
 use super::*;
+use crate::expression::{Expression, Scope};
 
 /// A step that suspends, and then evaluates `map`.
 fn asks(map: &str, rule: Value) -> Value {
@@ -183,6 +186,31 @@ fn comparisons_that_are_never_true_are_reported() {
         ),
         (map("a", "input.lines[0].n == 1 and input.lines == 1"), ""),
     ]);
+}
+
+#[test]
+fn orders_that_never_change_are_reported() {
+    let number =
+        "`input.lines[…].n` is a number and is always less than '5'; a number is written 5";
+    rows(&[
+        (map("a", "input.lines[0].n > 5 and 5.5 >= input.lines[0].n"), ""),
+        (map("a", "input.lines[0].n > '5'"), number),
+        (map("a", "'5' <= input.lines[0].n"), number),
+        (map("a", "input.name < 'm' or input.kind >= 'food' or input.kind < 'm'"), ""),
+        (
+            map("a", "input.name >= 5"),
+            "`input.name` is a string and is always greater than 5; a string is written '5'",
+        ),
+        (
+            map("a", "input.is_large > 'no'"),
+            "`input.is_large` is true or false and is always less than 'no'",
+        ),
+    ]);
+    let input = json!({ "number": 7, "text": "7", "truth": true });
+    let scope = Scope::new().with("input", Arc::new(input));
+    for source in ["input.number < '5'", "input.text > 9", "input.truth < ''"] {
+        assert_eq!(Expression::compile(source).unwrap().holds(&scope), Ok(true), "{source}");
+    }
 }
 
 #[test]
