@@ -172,26 +172,36 @@ async fn nothing_is_lost_or_repeated_between_history_and_live_records() {
         over.store(true, Ordering::Relaxed);
     });
     let mut subscribers = Vec::new();
-    while !is_over.load(Ordering::Relaxed) {
-        let mut socket = open(&site, "/ws/logs?limit=1000").await;
+    for limit in [1, 10, 1000].into_iter().cycle() {
+        if is_over.load(Ordering::Relaxed) {
+            break;
+        }
+        let mut socket = open(&site, &format!("/ws/logs?limit={limit}")).await;
         subscribers.push(actix_web::rt::spawn(async move {
-            let mut seen: Vec<usize> = Vec::new();
-            while seen.last() != Some(&(RECORDS - 1)) {
-                let frame = next(&mut socket).await;
-                seen.extend(
-                    messages(&frame).into_iter().map(|text| text.parse::<usize>().unwrap()),
-                );
+            let mut frames = vec![numbers(&next(&mut socket).await)];
+            while frames.last().is_none_or(|last| last.last() != Some(&(RECORDS - 1))) {
+                frames.push(numbers(&next(&mut socket).await));
             }
-            seen
+            (frames.remove(0), frames.concat())
         }));
     }
     writer.await.unwrap();
     assert!(subscribers.len() > 1, "no subscriber connected while records were written");
     for subscriber in subscribers {
-        let seen = subscriber.await.unwrap();
+        let (initial, live) = subscriber.await.unwrap();
+        for part in [&initial, &live] {
+            assert!(part.is_sorted(), "{part:?}");
+        }
+        // the first frame may leave out records that were written while it was read
+        let mut seen = [initial, live].concat();
+        seen.sort_unstable();
         let expected: Vec<usize> = (seen[0]..RECORDS).collect();
         assert_eq!(seen, expected);
     }
+}
+
+fn numbers(frame: &Value) -> Vec<usize> {
+    messages(frame).into_iter().map(|text| text.parse().unwrap()).collect()
 }
 
 #[actix_web::test]
