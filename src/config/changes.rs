@@ -23,6 +23,10 @@ pub(crate) struct Changes {
     pub(crate) at_next_start: Vec<String>,
 }
 
+/// End of the warning of removed tools.
+const CALLS_OF_REMOVED: &str = ". Calls that agents have made of these tools end as errors for \
+                                their models, also calls that a person approves later";
+
 impl Changes {
     /// Compares two configurations. Sections that need a restart are compared with `started`, the
     /// configuration at the start of the process.
@@ -75,9 +79,11 @@ impl Changes {
         let removed: Vec<_> = removed.collect();
         (!removed.is_empty()).then(|| {
             let removed = removed.join("; ");
+            let has_tools = self.needed.iter().any(|(kind, _)| *kind == "tools");
+            let calls = if has_tools { CALLS_OF_REMOVED } else { "" };
             format!(
                 "removed {removed}. Executions and generations in progress that need them do not \
-                 continue until they are configured again (greenroom executions list --stuck)"
+                 continue until they are configured again (greenroom executions list --stuck){calls}"
             )
         })
     }
@@ -232,7 +238,9 @@ mod tests {
             let (before, after) = (config(base), config(&later));
             let warning = Changes::between(&before, &before, &after).warning_of_removed();
             assert_eq!(warning.is_some(), expected.is_some(), "{warning:?}");
-            assert!(expected.is_none_or(|begin| warning.unwrap().starts_with(begin)), "{later}");
+            let warning = warning.unwrap_or_default();
+            assert!(expected.is_none_or(|begin| warning.starts_with(begin)), "{later}");
+            assert_eq!(warning.ends_with(CALLS_OF_REMOVED), later.contains("tools.u"), "{warning}");
         }
     }
 

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use greenroom_actors::domain::ids::{
-    ExecutionId, compensated_path, compensation_path, container_of,
-};
+use greenroom_actors::domain::ids::{ExecutionId, compensated_path, container_of, step_name_of};
 use greenroom_actors::domain::slot::SlotSet;
 use greenroom_actors::domain::status::Status;
 use greenroom_actors::domain::step_state::{StepState, StepStatus};
@@ -77,12 +75,9 @@ impl Played {
         // a compensation that a person skipped has been attempted before
         let began = |step: &&StepState| step.status != StepStatus::Skipped || step.attempts > 0;
         for step in self.state.steps.iter().filter(began) {
-            let name = match compensated_path(&step.path) {
-                Some(_) => compensation_path(&step.step_id),
-                None => step.step_id.clone(),
-            };
-            if step.started_at.is_some() && !ran.iter().any(|id| **id == *name) {
-                ran.push(name.to_string());
+            let name = step_name_of(&step.path);
+            if step.started_at.is_some() && !ran.iter().any(|known| known == name) {
+                ran.push(name.to_owned());
             }
         }
         ran

@@ -34,13 +34,19 @@ type = \"andSleep\"
 duration = \"1h\"
 ";
 
+/// Lease with which the slots of a killed server are soon taken over.
+const SHORT: &str = "1200ms";
+
+/// Lease that no busy machine makes a server lose. One that is stopped hands its slots over at once.
+const LONG: &str = "30s";
+
 /// Returns a folder with the configuration of a member by this name.
-fn home(url: &str, name: &str) -> Home {
+fn home(url: &str, name: &str, lease: &str) -> Home {
     let home = Home::new("");
     let config = format!(
         "[server]\nport = 0\nname = \"{name}\"\nshutdown_grace = \"2s\"\n\
          [store]\nurl = \"{url}\"\n\
-         [cluster]\nlisten = \"127.0.0.1:0\"\nlease = \"1200ms\"\n{WORKFLOW}"
+         [cluster]\nlisten = \"127.0.0.1:0\"\nlease = \"{lease}\"\n{WORKFLOW}"
     );
     home.write("config.toml", &config);
     home
@@ -52,9 +58,13 @@ fn start(home: &Home) -> Server {
 
 /// Returns members of a new cluster, with their folders.
 pub(super) fn members<const N: usize>(names: [&str; N]) -> Option<[(Home, Server); N]> {
+    members_leasing(SHORT, names)
+}
+
+fn members_leasing<const N: usize>(lease: &str, names: [&str; N]) -> Option<[(Home, Server); N]> {
     let url = Database::shared()?.fresh_url();
     Some(names.map(|name| {
-        let home = home(&url, name);
+        let home = home(&url, name, lease);
         let server = start(&home);
         (home, server)
     }))
@@ -80,7 +90,7 @@ fn complete(server: &Server, id: &str) {
 
 #[test]
 fn any_server_takes_any_request() {
-    let Some(members) = members(["a", "b", "c"]) else { return };
+    let Some(members) = members_leasing(LONG, ["a", "b", "c"]) else { return };
     let server = |number: usize| &members[number % 3].1;
     for number in 0..12 {
         let id = format!("order-{number}");
@@ -185,7 +195,7 @@ fn a_stream_continues_while_its_owner_is_killed() {
 #[test]
 fn a_server_for_itself_does_not_start_beside_others() {
     let Some(url) = Database::shared().map(Database::fresh_url) else { return };
-    let member = home(&url, "a");
+    let member = home(&url, "a", SHORT);
     let _running = start(&member);
     let alone = Home::at(&url, WORKFLOW);
     let said = alone.run(alone.greenroom(&["serve"]));
@@ -215,7 +225,7 @@ fn read_ends(socket: &mut WebSocket<TcpStream>, mut ids: BTreeSet<String>) {
 
 #[test]
 fn every_server_shows_the_spans_of_all() {
-    let Some(members) = members(["a", "b", "c"]) else { return };
+    let Some(members) = members_leasing(LONG, ["a", "b", "c"]) else { return };
     let mut sockets: Vec<_> = members.iter().map(|(_, server)| observe(server)).collect();
     for (_, server) in &members {
         // its own, and those of the two others
@@ -236,7 +246,7 @@ fn every_server_shows_the_spans_of_all() {
 
 #[test]
 fn callers_that_wait_for_executions_of_any_server_are_answered_when_theirs_stops() {
-    let Some([(_a, a), (_b, b)]) = members(["a", "b"]) else { return };
+    let Some([(_a, a), (_b, b)]) = members_leasing(LONG, ["a", "b"]) else { return };
     let ids: Vec<String> = (0..12).map(|number| format!("doze-{number}")).collect();
     let mut waiting: Vec<_> = ids
         .iter()

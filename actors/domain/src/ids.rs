@@ -91,7 +91,11 @@ impl<'a> PathHead<'a> {
 
 /// Returns the step id at the end of a path; for the path of a compensation, that of its step.
 pub fn step_id_of(path: &str) -> &str {
-    let path = compensated_path(path).unwrap_or(path);
+    step_name_of(compensated_path(path).unwrap_or(path))
+}
+
+/// Returns what stands at the end of a path: the step id, with `:compensate` for a compensation.
+pub fn step_name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 

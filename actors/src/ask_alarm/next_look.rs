@@ -39,30 +39,36 @@ impl NextLook {
         Instant::now() >= self.at
     }
 
-    /// Decides when to look again.
-    pub(crate) async fn plan(&mut self, shared: &Shared) {
+    /// Decides when to look again, after a look at what was due at a time. Later ones may have become
+    /// due meanwhile.
+    pub(crate) async fn plan(&mut self, shared: &Shared, looked_at: Timestamp) {
         self.earliest = Instant::now() + LOOKS_APART;
         self.at = Instant::now() + self.every;
         // the store may not have it yet
         let noted = *self.noted.borrow_and_update();
         let now = shared.clock.now();
-        noted.into_iter().filter(|due| *due > now).for_each(|due| self.bring_forward(due, now));
+        let ahead = noted.into_iter().filter(|due| *due > looked_at);
+        ahead.for_each(|due| self.bring_forward(due, now));
         if !shared.ownership.does_housework() {
             return;
         }
-        match self.first_due(shared).await {
+        match self.first_due(shared, looked_at).await {
             Ok(Some(due)) => self.bring_forward(due, shared.clock.now()),
             Ok(None) => {}
             Err(_) => self.at = Instant::now() + self.again_after,
         }
     }
 
-    /// Returns what is due first within the interval. What is due already was looked at.
-    async fn first_due(&self, shared: &Shared) -> Result<Option<Timestamp>, Unavailable> {
+    /// Returns what is due first within the interval, after a time.
+    async fn first_due(
+        &self,
+        shared: &Shared,
+        looked_at: Timestamp,
+    ) -> Result<Option<Timestamp>, Unavailable> {
         let every = u64::try_from(self.every.as_millis()).unwrap_or(u64::MAX);
-        let now = shared.clock.now();
-        let after = Some(DueCursor { at: now, row: Row::MAX });
-        let due = shared.store.due_asks(now.plus_ms(every), after, 1).await?;
+        let until = shared.clock.now().plus_ms(every);
+        let after = Some(DueCursor { at: looked_at, row: Row::MAX });
+        let due = shared.store.due_asks(until, after, 1).await?;
         let first = due.asks.into_iter().next();
         Ok(first.and_then(|ask| ask.next_due(&ask.rules)))
     }

@@ -32,8 +32,8 @@ const WHILE_FULL: Duration = Duration::from_millis(200);
 
 impl Runtime {
     /// Ends asks of calls whose deadline has passed, the first due first.
-    async fn expire_calls(&self) -> Result<(), Unavailable> {
-        let (now, mut after) = (self.shared.clock.now(), None);
+    async fn expire_calls(&self, now: Timestamp) -> Result<(), Unavailable> {
+        let mut after = None;
         loop {
             let DueAsks { asks, next } = self.shared.store.due_asks(now, after, PAGE).await?;
             for ask in asks {
@@ -127,12 +127,13 @@ pub(super) fn tend_generations(runtime: &Runtime, mut left: Vec<String>) {
             left.extend(shared.left_behind.take());
             left = runtime.take_up_all(std::mem::take(&mut left)).await;
             if next_look.is_due() {
+                let now = shared.clock.now();
                 if shared.ownership.does_housework()
-                    && let Err(why) = runtime.expire_calls().await
+                    && let Err(why) = runtime.expire_calls(now).await
                 {
                     log::log!(level, "cannot end asks whose deadline has passed: {why}");
                 }
-                next_look.plan(shared).await;
+                next_look.plan(shared, now).await;
             }
             if Instant::now() >= next_sweep && shared.ownership.does_housework() {
                 next_sweep = Instant::now() + shared.limits.every(LOOK_EVERY);

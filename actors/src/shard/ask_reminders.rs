@@ -25,21 +25,22 @@ pub(crate) async fn remind(shared: Weak<Shared>) {
     let Some(mut next) = shared.upgrade().map(|it| NextLook::now(&it, LOOK_EVERY)) else { return };
     loop {
         let Some(shared) = shared.upgrade().filter(|shared| !shared.is_draining()) else { return };
+        let now = shared.clock.now();
         if shared.ownership.does_housework()
-            && let Err(why) = look(&shared).await
+            && let Err(why) = look(&shared, now).await
         {
             let level = shared.level_of_failure(log::Level::Warn);
             log::log!(level, "cannot remind of what waits in the inbox, trying again: {why}");
         }
-        next.plan(&shared).await;
+        next.plan(&shared, now).await;
         let clock = Arc::clone(&shared.clock);
         drop(shared);
         next.wait(&*clock).await;
     }
 }
 
-async fn look(shared: &Shared) -> Result<(), Unavailable> {
-    let (now, mut after) = (shared.clock.now(), None);
+async fn look(shared: &Shared, now: Timestamp) -> Result<(), Unavailable> {
+    let mut after = None;
     loop {
         let DueAsks { asks, next } = shared.store.due_asks(now, after, PAGE).await?;
         for ask in asks {

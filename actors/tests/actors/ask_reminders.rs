@@ -62,6 +62,24 @@ async fn what_waits_is_reminded_of_and_escalated_in_time() {
     assert_eq!(only_open(&world).await.revision, 4, "nothing more");
 }
 
+/// The store is slow to say that the first one is changed.
+#[actix::test]
+async fn what_becomes_due_during_a_look_is_not_late() {
+    tokio::time::pause();
+    let world = world(vec![workflow("w", vec![reminding()])]).await;
+    world.runtime.execute(start("w", "e1", json!({}))).await.unwrap();
+    pass(Duration::from_secs(2)).await;
+    world.runtime.execute(start("w", "e2", json!({}))).await.unwrap();
+    pass(Duration::from_secs(57)).await;
+    world.store.begin_outage();
+    pass(Duration::from_secs(4)).await;
+    world.store.end_outage();
+    pass(Duration::from_millis(200)).await;
+    let open = world.runtime.inbox(&open_ones(), None, 10).await.unwrap().asks;
+    let revisions: Vec<_> = open.iter().map(|ask| ask.revision).collect();
+    assert_eq!(revisions, [1, 1]);
+}
+
 #[actix::test]
 async fn what_was_due_while_the_process_was_down_is_done_at_once() {
     tokio::time::pause();

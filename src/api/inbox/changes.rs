@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::api::caller::Caller;
 use crate::api::error::ApiError;
 use crate::api::executions::Sent;
+use crate::api::ids::check_id;
 use crate::api::json::{self, Object};
 use crate::api::query::digits;
 use crate::api::wire::inbox::{AnswerBody, AskOptions, AssignBody, ClaimBody, ReleaseBody};
@@ -123,9 +124,20 @@ fn assignees(texts: &[String]) -> Result<Vec<Assignee>, ApiError> {
         ));
     }
     let parsed = texts.iter().enumerate().map(|(index, text)| {
-        text.parse().map_err(|error| ApiError::body(format!("to[{index}]"), error))
+        let place = format!("to[{index}]");
+        let assignee = text.parse().map_err(|error| ApiError::body(&*place, error))?;
+        check_user(&place, &assignee)?;
+        Ok(assignee)
     });
     parsed.collect()
+}
+
+/// Refuses users whose id no caller can have.
+pub(super) fn check_user(place: &str, assignee: &Assignee) -> Result<(), ApiError> {
+    match assignee {
+        Assignee::User(id) => check_id(place, id),
+        Assignee::Role(_) | Assignee::NotSelf => Ok(()),
+    }
 }
 
 /// Parses `If-Match`: the revision that the caller has seen, in quotes, or `*`.

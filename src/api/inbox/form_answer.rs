@@ -135,9 +135,12 @@ impl<'a> ValueForm<'a> {
                     None => Err(vec![Mistake::at(DATA, "Needed")]),
                 }
             }
-            Self::Json(_) => match value_of(pairs, DATA).unwrap_or_default().trim() {
-                "" => Ok(Value::Null),
-                text => foreign::from_str(text)
+            Self::Json(_) => match (value_of(pairs, DATA).map(str::trim), shown) {
+                (None, Some(shown)) => Ok(shown.clone()),
+                // not the form of the page, which always has it
+                (None, None) => Err(vec![Mistake::at(DATA, "Needed")]),
+                (Some(""), _) => Ok(Value::Null),
+                (Some(text), _) => foreign::from_str(text)
                     .map_err(|error| vec![Mistake::at(DATA, format!("Not JSON: {error}"))]),
             },
         }

@@ -13,7 +13,7 @@ use greenroom_actors::visibility::Visibility;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::changes::Change;
+use super::changes::{Change, check_user};
 use crate::api::caller::Caller;
 use crate::api::error::{ApiError, AskRefusal};
 use crate::api::json;
@@ -87,10 +87,12 @@ pub async fn make_link(change: Change<'_>, links: Option<&Links>) -> Result<Link
     let bytes = change.body.map_err(Clone::clone)?;
     let LinkBody { to, ttl, options } = json::parse_closed(bytes)?;
     let options = options.map(|json::Object(it)| it).unwrap_or_default();
+    let to = to.parse().ok().filter(|to| *to != Assignee::NotSelf).ok_or_else(wrong_holder)?;
+    check_user("to", &to)?;
     let link = Link {
         version: VERSION,
         ask_id: change.ask.id.to_string(),
-        to: to.parse().ok().filter(|to| *to != Assignee::NotSelf).ok_or_else(wrong_holder)?,
+        to,
         expires_at: expiry(change.runtime.clock().now(), ttl.as_deref(), links.ttl)?,
     };
     let access = change.access(false, &options)?;

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use greenroom_actors::domain::fact::{AfterFailure, Ended, Fact, HowEnded, Recorded};
-use greenroom_actors::domain::ids::step_id_of;
+use greenroom_actors::domain::ids::{compensation_path, step_name_of};
 use greenroom_actors::domain::plan::{Plan, Step};
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::Header;
@@ -187,7 +187,8 @@ impl Families {
             )?,
             steps: maker.histograms(
                 "greenroom_step_duration_seconds",
-                "Duration of attempts of steps, without compensations that a person skipped",
+                "Duration of attempts of steps and of compensations (STEP:compensate), without those that \
+                 a person skipped",
                 &["workflow", "step", "status"],
                 buckets::STEP,
             )?,
@@ -199,7 +200,10 @@ impl WorkflowSeries {
     fn new(families: &Families, name: Arc<str>, plan: Option<&Arc<Plan>>) -> Self {
         let mut steps = HashMap::new();
         each_step(plan.map(|plan| plan.steps.as_slice()).unwrap_or_default(), &mut |step| {
-            steps.insert(Arc::clone(&step.id), StepSeries::new(Arc::clone(&step.id)));
+            let compensation = step.compensate.as_ref().map(|_| compensation_path(&step.id));
+            for name in [Some(Arc::clone(&step.id)), compensation].into_iter().flatten() {
+                steps.insert(Arc::clone(&name), StepSeries::new(name));
+            }
         });
         let labels = [&*name];
         Self {
@@ -261,7 +265,7 @@ impl WorkflowSeries {
     }
 
     fn step(&self, path: &str) -> &StepSeries {
-        self.steps.get(step_id_of(path)).unwrap_or(&self.other)
+        self.steps.get(step_name_of(path)).unwrap_or(&self.other)
     }
 }
 

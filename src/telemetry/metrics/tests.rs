@@ -13,7 +13,7 @@ use greenroom_actors::runtime::BULK_WORKFLOW;
 use serde_json::{Value, json};
 
 use super::{Metrics, Stored, stored};
-use crate::builder::{Step, Workflow};
+use crate::builder::{Compensation, Step, Workflow};
 
 fn registry() -> Registry {
     let steps = ["one", "two", "three"].map(|id| Step::map(id, json!({ "n": "data.n + 1" })));
@@ -139,16 +139,21 @@ fn facts_are_counted_by_configured_names_and_others_under_other() {
 }
 
 #[test]
-fn what_a_person_skipped_is_no_attempt() {
-    let metrics = Metrics::new(&registry(), 1_000).unwrap();
-    let mut facts = completed("one:compensate");
-    metrics.meter().recorded(&header("noop3"), &facts);
+fn compensations_have_their_own_names_and_skipped_ones_are_no_attempts() {
+    let booking = Step::run("book", "book").compensate(Compensation::run("unbook"));
+    let plan = Arc::new(Workflow::new("trip").step(booking).compile().unwrap());
+    let workflows = [("trip".to_owned(), plan)].into();
+    let metrics = Metrics::new(&Registry { workflows, ..Registry::default() }, 1_000).unwrap();
+    let mut facts = completed("both/x/book:compensate");
+    metrics.meter().recorded(&header("trip"), &facts);
     let Fact::StepCompleted { skipped, .. } = &mut facts[1].fact else { panic!("{facts:?}") };
     *skipped = true;
-    metrics.meter().recorded(&header("noop3"), &facts);
+    metrics.meter().recorded(&header("trip"), &facts);
+    metrics.meter().recorded(&header("trip"), &completed("book"));
     let count = "greenroom_step_duration_seconds_count";
-    let labels = r#"{status="completed",step="one",workflow="noop3"}"#;
-    assert_eq!(lines(&metrics, count), [format!("{count}{labels} 1")]);
+    let expected = ["book", "book:compensate"]
+        .map(|step| format!("{count}{{status=\"completed\",step=\"{step}\",workflow=\"trip\"}} 1"));
+    assert_eq!(lines(&metrics, count), expected);
 }
 
 /// Measures the cost of counting (`--nocapture` prints it), with a bound that only a defect exceeds.

@@ -1,7 +1,7 @@
 //! Watching an execution: in a pipe, on a terminal, until Ctrl-C.
 
 use std::fs::File;
-use std::io::{BufReader, Read as _};
+use std::io::{BufReader, Read as _, Write};
 use std::process::{Child, Command, Stdio};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -36,15 +36,17 @@ fn an_input_that_never_ends_can_be_left() {
     let seat = Seat::new();
     let pipe = seat.path("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    for (input, name) in [("-", "TERM"), ("-", "INT"), ("@pipe", "TERM")] {
+    for input in ["-", "@pipe"] {
         let mut command = seat.command(&["workflows", "run", "add", "--input", input]);
         let mut child = seat.spawn(command.stdin(Stdio::piped()));
-        // again and again: a job in the background ignores the signal until it listens to it
-        eventually("the end of the command", || {
-            signal(&child, name);
-            child.try_wait().unwrap()
-        });
-        assert_ne!(ended(child).code, 0, "{name}");
+        let mut writer: Box<dyn Write> = match input {
+            "-" => Box::new(child.stdin.take().unwrap()),
+            _ => Box::new(File::options().write(true).open(&pipe).unwrap()),
+        };
+        // more than a pipe holds: it has been read in part
+        writer.write_all(&[b' '; 200_000]).unwrap();
+        signal(&child, "TERM");
+        assert_ne!(ended(child).code, 0, "{input}");
     }
     assert_eq!(seat.json(&["executions", "list"]), serde_json::json!([]));
 }

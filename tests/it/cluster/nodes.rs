@@ -12,7 +12,7 @@ use crate::program::Programs as _;
 fn a_member_says_how_it_is() {
     let Some(database) = Database::start() else { return };
     let url = database.fresh_url();
-    let homes = ["a", "b"].map(|name| home(&url, name));
+    let homes = ["a", "b"].map(|name| home(&url, name, SHORT));
     let [a, _b] = homes.each_ref().map(start);
     let says = |status: u16, parts: &[&str]| {
         eventually(parts[0], || {
@@ -87,7 +87,7 @@ fn servers_are_listed_and_drained_by_another_program() {
 #[test]
 fn servers_without_a_connection_are_named() {
     let Some(url) = Database::shared().map(Database::fresh_url) else { return };
-    let homes = ["a", "b"].map(|name| home(&url, name));
+    let homes = ["a", "b"].map(|name| home(&url, name, SHORT));
     let config = std::fs::read_to_string(homes[1].path("config.toml")).unwrap();
     // where nothing listens
     let config = config.replace("[cluster]\n", "[cluster]\nadvertise = \"127.0.0.1:1\"\n");

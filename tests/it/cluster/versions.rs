@@ -25,7 +25,7 @@ tool = \"pack\"
 fn a_server_works_on_newer_tables_if_it_may() {
     let Some(database) = Database::shared() else { return };
     let url = database.fresh_url();
-    let homes = ["a", "b"].map(|name| home(&url, name));
+    let homes = ["a", "b"].map(|name| home(&url, name, SHORT));
     let [mut a, b] = homes.each_ref().map(start);
     execute(&a, "asking", "order-1");
     // as a newer version that only adds
@@ -54,7 +54,7 @@ fn a_server_works_on_newer_tables_if_it_may() {
 #[test]
 fn an_execution_waits_where_a_tool_is_missing_and_continues_where_it_is_not() {
     let Some(url) = Database::shared().map(Database::fresh_url) else { return };
-    let [lacking, having] = ["a", "b"].map(|name| home(&url, name));
+    let [lacking, having] = ["a", "b"].map(|name| home(&url, name, SHORT));
     let config = std::fs::read_to_string(having.path("config.toml")).unwrap();
     having.write("config.toml", &format!("{config}{PACKING}"));
     let [a, b] = [&lacking, &having].map(start);

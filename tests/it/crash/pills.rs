@@ -18,10 +18,10 @@ use support::server::{Home, Server};
 const PILLS: usize = 3;
 const OTHERS: usize = 200;
 
-/// The time limit leaves enough time for the other requests during the first of three evaluations.
-/// On a fast machine the limit of steps ends an evaluation earlier.
+/// The limit of steps ends an evaluation: the busier the machine, the later, so that there is enough
+/// time for the other requests during the first of three evaluations.
 const CONFIG: &str = r#"
-limits.expression_time_max = "5s"
+limits.expression_time_max = "30s"
 [workflows.pill]
 [[workflows.pill.steps]]
 id = "walk"
@@ -139,7 +139,7 @@ fn other_executions_are_answered_during_costly_evaluations() {
     for id in &ids[..PILLS - 1] {
         let state = server.state_when("pill", id, |state| state["status"] == json!("error"));
         let said = state["error"].to_string();
-        let ends = ["takes more than 30000000 steps", "took longer than 5s"];
+        let ends = ["takes more than 30000000 steps", "took longer than 30s"];
         assert!(ends.iter().any(|end| said.contains(end)), "{said}");
         let attempts = state["steps"][0]["attempts"].as_u64().unwrap_or(1);
         assert_eq!(attempts, 1, "{state}");

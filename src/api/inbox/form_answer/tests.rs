@@ -110,6 +110,9 @@ fn wrong_texts_are_refused_at_their_control() {
 
 #[test]
 fn a_decision_is_explicit() {
+    let (schema, written) = (json!({}), json!({ "amount": 5 }));
+    let form = with_arguments(&schema, &written);
+    assert_eq!(form.read(&pairs(&[("approved", "true")])), Ok(json!({ "approved": true })));
     let read = |given: &[(&str, &str)]| AskForm::Decision(None).read(&pairs(given));
     assert_eq!(read(&[("approved", "true")]), Ok(json!({ "approved": true })));
     let refused = read(&[("reason", "no\r\nway"), ("approved", "false")]);
@@ -224,7 +227,8 @@ fn other_answers_are_json() {
     let form = AskForm::Value(ValueForm::Json(None));
     let read = |text: &str| form.read(&pairs(&[("data", text)]));
     assert_eq!(read(" [1, {\"a\": null}] "), Ok(json!([1, { "a": null }])));
-    assert_eq!((read("  "), form.read(&[])), (Ok(Value::Null), Ok(Value::Null)));
+    assert_eq!(read("  "), Ok(Value::Null));
+    assert_eq!(form.read(&pairs(&[("a", "1")])), Err(vec![Mistake::at("data", "Needed")]));
     for bad in ["{", "yes", "1 2", "'a'"] {
         assert_eq!(read(bad).unwrap_err()[0].control.as_deref(), Some("data"), "{bad}");
     }

@@ -102,6 +102,11 @@ fn changes_of_an_ask_are_refused_without_an_effect() {
         reply.error(),
         "Invalid request body: to[1]: must be user:<id>, role:<name> or !self"
     );
+    let reply = change(&site, &ask, "assign", "lea", &json!({ "to": ["user:a/b"] }));
+    assert_eq!(
+        reply.error(),
+        "Invalid request body: to[0]: must not contain / and must not be . or .."
+    );
     assert_eq!(inbox(&site, "")["asks"], json!([ask]));
 }
 

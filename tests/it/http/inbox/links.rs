@@ -337,6 +337,10 @@ fn wrong_requests_for_a_link_are_refused() {
     for (body, status, expected) in rows {
         assert_eq!(code(&make(&site, &ask, body.clone())), (status, expected), "{body}");
     }
+    let free = asked(&site, "free", "f1");
+    let nobody = make(&site, &free, json!({ "to": "user:../ann" }));
+    let error = "Invalid request body: to: must not contain / and must not be . or ..";
+    assert_eq!(nobody.error(), error);
     let by_bob = json!({ "to": "user:ann", "options": { "userId": "bob" } });
     let by_bob = site.post(&format!("{ask}/link"), &by_bob);
     assert_eq!(code(&by_bob), (403, "not_assigned"));

@@ -27,6 +27,7 @@ pub(super) fn remark(compared: &Compared, shape: &Shape) -> Option<Remark> {
     }
     let what = shape.plain()?;
     let instead = match (what, constant) {
+        (TEXT, Value::Number(_)) if *how == How::Order => "; `| float` makes it a number".into(),
         (TEXT, Value::Number(number)) => format!("; a string is written '{number}'"),
         (NUMBER, Value::String(text)) if text.parse::<f64>().is_ok() => {
             format!("; a number is written {text}")

@@ -199,7 +199,7 @@ fn orders_that_never_change_are_reported() {
         (map("a", "input.name < 'm' or input.kind >= 'food' or input.kind < 'm'"), ""),
         (
             map("a", "input.name >= 5"),
-            "`input.name` is a string and is always greater than 5; a string is written '5'",
+            "`input.name` is a string and is always greater than 5; `| float` makes it a number",
         ),
         (
             map("a", "input.is_large > 'no'"),
