@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::seat::{Ran, Seat};
 use crate::program::exits_within;
-use support::{PATIENCE, eventually};
+use support::PATIENCE;
 
 /// Reads lines of a command until one contains a text.
 pub(super) fn until(reader: &mut impl std::io::BufRead, part: &str) -> String {

@@ -5,7 +5,7 @@ use support::eventually;
 use support::postgres::{Auth, PASSWORD, Server as Database};
 use support::server::{Home, Server};
 
-use super::{complete, execute, home, members, start};
+use super::{SHORT, complete, execute, home, members, start};
 use crate::program::Programs as _;
 
 #[test]

@@ -5,7 +5,7 @@ use support::eventually;
 use support::postgres::Server as Database;
 use support::server::Server;
 
-use super::{complete, execute, execute_with_key, home, start};
+use super::{SHORT, complete, execute, execute_with_key, home, start};
 use crate::program::Programs as _;
 
 /// A tool, and a workflow with it.
