@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use greenroom_actors::domain::ids::{compensated_path, step_id_of};
+use greenroom_actors::domain::ids::{step_id_of, step_name_of};
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::clock::Clock as _;
 use greenroom_actors::ports::memory::{MemoryCrashMarks, MemoryStore};
@@ -252,10 +252,8 @@ impl World {
 pub(super) fn is_about(ask: &Ask, about: &str) -> bool {
     match &ask.subject {
         AskSubject::Step(step) => {
-            let id = step_id_of(&step.path);
-            let is_compensation = compensated_path(&step.path).is_some();
-            let names_compensation = is_compensation && compensated_path(about) == Some(id);
-            *step.path == *about || id == about || names_compensation
+            let path = &step.path;
+            [path, step_id_of(path), step_name_of(path)].contains(&about)
         }
         AskSubject::Call(call) => *call.tool_name == *about,
     }
