@@ -1,8 +1,11 @@
-//! Names of files beside each other, and their durability.
+//! Names of files beside each other, their durability, and whether open files are still in place.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+
+use rusqlite::ffi;
 
 /// Appends a suffix to the file name of a path, as in `greenroom.db.lock`.
 pub fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -22,4 +25,67 @@ pub(super) fn folder_of(path: &Path) -> &Path {
 /// Makes the content of a file durable; of a folder, its new and removed names.
 pub(super) fn sync(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
+}
+
+/// A file, whatever name it has: its device and its number there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    /// Returns the file that has this name now.
+    pub(super) fn at(path: &Path) -> io::Result<Self> {
+        let found = fs::metadata(path)?;
+        Ok(Self { device: found.dev(), inode: found.ino() })
+    }
+
+    /// Fails like SQLite for files that have moved, unless this file still has the name.
+    pub(super) fn check_at(self, path: &Path) -> rusqlite::Result<()> {
+        if Self::at(path).is_ok_and(|found| found == self) {
+            return Ok(());
+        }
+        let moved = ffi::Error::new(ffi::SQLITE_READONLY_DBMOVED);
+        let reason = format!(
+            "{} was removed, renamed or replaced while it is open; docs/troubleshooting.md says how to \
+             rescue it before the server is stopped",
+            path.display()
+        );
+        Err(rusqlite::Error::SqliteFailure(moved, Some(reason)))
+    }
+}
+
+/// The files that the writer's connection has open. What is written to files without a name is lost
+/// when the last process closes them.
+#[derive(Debug, Clone)]
+pub(super) struct OpenFiles {
+    path: PathBuf,
+    database: FileId,
+    /// The write-ahead log, which SQLite makes anew with the first connection.
+    log: Option<FileId>,
+}
+
+impl OpenFiles {
+    /// Notes the files of a store that has just been opened.
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
+        let files = Self { path: path.into(), database: FileId::at(path)?, log: None };
+        Ok(files.reopened())
+    }
+
+    /// Notes the write-ahead log of a new connection to the same database.
+    pub(super) fn reopened(self) -> Self {
+        let log = FileId::at(&beside(&self.path, "-wal")).ok();
+        Self { log, ..self }
+    }
+
+    pub(super) fn database(&self) -> FileId {
+        self.database
+    }
+
+    /// Fails if a file does not have its name any longer.
+    pub(super) fn check(&self) -> rusqlite::Result<()> {
+        self.database.check_at(&self.path)?;
+        self.log.map_or(Ok(()), |log| log.check_at(&beside(&self.path, "-wal")))
+    }
 }

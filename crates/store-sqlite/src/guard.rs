@@ -152,6 +152,8 @@ pub struct Look {
     pub newest: i32,
     /// True while a server has it open.
     pub is_in_use: bool,
+    /// True if that server has another file open, which was removed, renamed or replaced.
+    pub is_displaced: bool,
 }
 
 /// Looks at a store, also while a server uses it. Nothing in it is changed; its locks are held for a
@@ -161,10 +163,15 @@ pub fn look(path: &Path) -> Result<Look, OpenError> {
     // before SQLite opens the file
     let held = File::open(beside(path, ".lock")).map(|file| file.try_lock());
     let is_locked = matches!(held, Ok(Err(TryLockError::WouldBlock)));
-    let is_in_use = is_locked || matches!(lock_file(path), Err(OpenError::InUseUnlocked { .. }));
-    let version = inspect(path)?;
+    let is_file_locked = matches!(lock_file(path), Err(OpenError::InUseUnlocked { .. }));
+    // other systems than Linux lock only the file beside it
+    let is_displaced =
+        is_locked && !is_file_locked && (cfg!(target_os = "linux") || !path.exists());
+    // what is there instead is not the store
+    let version = if is_displaced { None } else { inspect(path)? };
     let bytes = fs::metadata(path).map_or(0, |file| file.len());
-    Ok(Look { bytes, version, newest: schema::VERSION, is_in_use })
+    let is_in_use = is_locked || is_file_locked;
+    Ok(Look { bytes, version, newest: schema::VERSION, is_in_use, is_displaced })
 }
 
 /// Inspects the file without changing it, and returns the version of its tables, if it has some. Must

@@ -67,6 +67,7 @@ use serde_json::Value;
 pub use self::backup::{Backup, BackupError, back_up};
 use self::defects::Reading;
 pub use self::dump::{FileSource, FileTarget};
+use self::files::OpenFiles;
 pub use self::files::beside;
 pub use self::guard::{Look, OpenError, look};
 use self::job::Job;
@@ -147,15 +148,20 @@ impl SqliteStore {
         let last_row = Session::last_row(&connection).map_err(refused)?;
         let last_generation = generations::last_row(&connection).map_err(refused)?;
 
+        let unseen =
+            |error: io::Error| OpenError::Failed { path: path.into(), reason: error.to_string() };
+        let files = OpenFiles::of(path).map_err(unseen)?;
         let failed = |error: io::Error| OpenError::Failed {
             path: path.into(),
             reason: format!("cannot start a thread: {error}"),
         };
         let shared = Arc::new(Shared::new(meter));
-        let readers = Readers::start(path.into(), Arc::clone(&shared.defects)).map_err(failed)?;
+        let defects = Arc::clone(&shared.defects);
+        let readers = Readers::start(path.into(), files.database(), defects).map_err(failed)?;
         let (jobs, taken) = channel();
         let writer = Writer {
             path: path.into(),
+            files,
             durability,
             probe_every,
             jobs: taken,

@@ -23,6 +23,7 @@ use super::codec::{
     Stored, json_of, limit_of, named, optional_json_of, projection_of, signed, unsigned_of,
 };
 use super::defects::{Defects, Reading, is_defect};
+use super::files::FileId;
 use super::schema;
 use greenroom_actors::threads::Pool;
 
@@ -52,6 +53,8 @@ pub(super) enum Lane {
 /// Pool of read-only connections.
 pub(super) struct Readers {
     path: PathBuf,
+    /// The file that every connection must be to.
+    database: FileId,
     idle: Mutex<Vec<Connection>>,
     is_closed: AtomicBool,
     pool: Pool,
@@ -64,13 +67,28 @@ pub(super) struct Readers {
 
 impl Readers {
     /// Starts the first thread for long queries.
-    pub(super) fn start(path: PathBuf, defects: Arc<Defects>) -> io::Result<Self> {
+    pub(super) fn start(
+        path: PathBuf,
+        database: FileId,
+        defects: Arc<Defects>,
+    ) -> io::Result<Self> {
         let pool = Pool::start("store-reader", IDLE_MAX)?;
         let [loads, portions, lists, searches] =
             [LOADS_AT_ONCE, PORTIONS_AT_ONCE, LISTS_AT_ONCE, SEARCHES_AT_ONCE]
                 .map(|it| Arc::new(Semaphore::new(it)));
         let (idle, is_closed) = (Mutex::new(Vec::new()), AtomicBool::new(false));
-        Ok(Self { path, idle, is_closed, pool, loads, portions, lists, searches, defects })
+        Ok(Self {
+            path,
+            database,
+            idle,
+            is_closed,
+            pool,
+            loads,
+            portions,
+            lists,
+            searches,
+            defects,
+        })
     }
 
     /// Runs a query on this thread. It usually takes about ten microseconds, so the futures of the
@@ -86,7 +104,9 @@ impl Readers {
         let idle = self.idle().pop();
         let asked = match idle {
             Some(connection) => Ok(connection),
-            None => schema::open_reader(&self.path),
+            None => {
+                self.database.check_at(&self.path).and_then(|()| schema::open_reader(&self.path))
+            }
         }
         .and_then(|connection| {
             let reading = Reading { connection: &connection, defects: &self.defects };

@@ -3,7 +3,8 @@
 //!
 //! While the database rejects writes, every request is refused at once, and about twice a second a
 //! write is tried on a new connection: after a failed fsync the old connection's view of the file
-//! cannot be trusted.
+//! cannot be trusted. The exception are files that were removed or renamed: the old connection is kept
+//! until they are in place again, because only open files still reach what is in them.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,6 +18,7 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::changes::Part;
 use super::defects::Defects;
+use super::files::OpenFiles;
 use super::job::Job;
 use super::key_purge::KeyPurge;
 use super::session::{Session, Verdict};
@@ -32,6 +34,9 @@ const LOGS_MAX: usize = 128;
 
 /// Pause between attempts to write while writes fail.
 pub(super) const PROBE_EVERY: Duration = Duration::from_millis(500);
+
+/// Pauses between attempts to write that pass between looks at the files of an idle store.
+const PROBES_PER_LOOK: u32 = 10;
 
 /// State shared by the writer and the store.
 pub(super) struct Shared {
@@ -63,6 +68,7 @@ impl Shared {
 /// The writer's side of the store.
 pub(super) struct Writer {
     pub path: PathBuf,
+    pub files: OpenFiles,
     pub durability: Durability,
     pub probe_every: Duration,
     pub jobs: Receiver<Job>,
@@ -78,20 +84,20 @@ enum End {
 
 impl Writer {
     /// Serves requests until the store is closed.
-    pub(super) fn run(self, connection: Connection) {
+    pub(super) fn run(mut self, connection: Connection) {
         let mut connection = connection;
         loop {
             match self.serve(&connection) {
-                End::Closed => return self.close(connection),
+                End::Closed => return close(connection),
                 End::Failed(reason) => {
                     self.shared.writable.store(false, Ordering::SeqCst);
                     self.shared.meter.failed();
                     log::error!("the store rejects writes, retrying: {reason}");
-                    drop(connection);
-                    match self.wait_until_writable(reason) {
+                    match self.wait_until_writable(connection, reason) {
                         Some(working) => connection = working,
                         None => return,
                     }
+                    self.files = self.files.reopened();
                     self.shared.writable.store(true, Ordering::SeqCst);
                     log::info!("the store accepts writes again");
                 }
@@ -127,9 +133,13 @@ impl Writer {
                         Ok(false) => {}
                         Err(error) => return End::Failed(reason_of(&error)),
                     }
-                    match self.jobs.recv() {
+                    match self.jobs.recv_timeout(self.probe_every * PROBES_PER_LOOK) {
                         Ok(first) => self.gather(vec![first]),
-                        Err(_) => return End::Closed,
+                        Err(RecvTimeoutError::Disconnected) => return End::Closed,
+                        Err(RecvTimeoutError::Timeout) => match self.files.check() {
+                            Ok(()) => continue,
+                            Err(error) => return End::Failed(reason_of(&error)),
+                        },
                     }
                 }
             };
@@ -277,13 +287,20 @@ impl Writer {
         }
         #[cfg(test)]
         self.shared.faults.before_commit()?;
+        // what is committed to files without a name is lost with the process
+        self.files.check()?;
         session.commit()?;
         Ok(verdicts)
     }
 
     /// Refuses requests until a write succeeds; returns its connection. `None` if the store was
     /// closed.
-    fn wait_until_writable(&self, reason: Arc<str>) -> Option<Connection> {
+    fn wait_until_writable(&self, failed: Connection, reason: Arc<str>) -> Option<Connection> {
+        let mut displaced = self.files.check().is_err().then_some(failed);
+        if let Some(connection) = &displaced {
+            // so that the database alone has all that was acknowledged
+            empty_log(connection);
+        }
         let mut reason = reason;
         let mut tried_at = Instant::now();
         loop {
@@ -296,34 +313,49 @@ impl Writer {
                     let _ = self.refuse(batch, &reason);
                     continue;
                 }
-                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Disconnected) => {
+                    displaced.into_iter().for_each(close);
+                    return None;
+                }
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            match self.probe() {
-                Ok(connection) => return Some(connection),
-                Err(error) => reason = reason_of(&error),
+            if displaced.is_some() && self.files.check().is_ok() {
+                displaced = None;
+            }
+            if displaced.is_none() {
+                match self.probe() {
+                    Ok(connection) => return Some(connection),
+                    Err(error) => reason = reason_of(&error),
+                }
             }
             tried_at = Instant::now();
         }
     }
 
     fn probe(&self) -> rusqlite::Result<Connection> {
+        // a file that is gone must not be made anew
+        self.files.database().check_at(&self.path)?;
         let connection = schema::open_writer(&self.path, self.durability)?;
         #[cfg(test)]
         self.shared.faults.before_batch(&connection)?;
         Session::prepare(&connection)?.probe()?;
         Ok(connection)
     }
+}
 
-    /// Closes the connection, after moving the write-ahead log into the database.
-    fn close(&self, connection: Connection) {
-        let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
-        if let Err(error) = connection.query_row(checkpoint, [], |_| Ok(())) {
-            log::warn!("cannot empty the write-ahead log; the next start recovers it: {error}");
-        }
-        if let Err((_, error)) = connection.close() {
-            log::warn!("cannot close the store cleanly: {error}");
-        }
+/// Moves the write-ahead log into the database.
+fn empty_log(connection: &Connection) {
+    let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
+    if let Err(error) = connection.query_row(checkpoint, [], |_| Ok(())) {
+        log::warn!("cannot empty the write-ahead log; the next start recovers it: {error}");
+    }
+}
+
+/// Closes the connection, after moving the write-ahead log into the database.
+fn close(connection: Connection) {
+    empty_log(&connection);
+    if let Err((_, error)) = connection.close() {
+        log::warn!("cannot close the store cleanly: {error}");
     }
 }
 

@@ -201,3 +201,131 @@ async fn damaged_rows_are_errors() {
     assert!(store.definition("h").await.is_err());
     assert!(store.is_writable(), "failed reads do not affect writes");
 }
+
+/// A change to the files of a store that is open, and how it is undone.
+struct Displacement {
+    name: &'static str,
+    displace: fn(&Path),
+    /// `None` where it cannot be undone.
+    put_back: Option<fn(&Path)>,
+    /// True if the file has all that was acknowledged, once the store is closed.
+    is_kept: bool,
+}
+
+fn aside(path: &Path) -> PathBuf {
+    crate::beside(path, ".aside")
+}
+
+fn log_of(path: &Path) -> PathBuf {
+    crate::beside(path, "-wal")
+}
+
+const DISPLACEMENTS: [Displacement; 5] = [
+    Displacement {
+        name: "a removed database",
+        displace: |path| fs::remove_file(path).unwrap(),
+        put_back: None,
+        is_kept: false,
+    },
+    Displacement {
+        name: "a removed folder",
+        displace: |path| fs::remove_dir_all(path.parent().unwrap()).unwrap(),
+        put_back: None,
+        is_kept: false,
+    },
+    Displacement {
+        name: "a removed log",
+        displace: |path| fs::remove_file(log_of(path)).unwrap(),
+        put_back: None,
+        is_kept: true,
+    },
+    Displacement {
+        name: "a renamed database",
+        displace: |path| fs::rename(path, aside(path)).unwrap(),
+        put_back: Some(|path| fs::rename(aside(path), path).unwrap()),
+        is_kept: true,
+    },
+    Displacement {
+        name: "a replaced database",
+        displace: |path| {
+            fs::rename(path, aside(path)).unwrap();
+            fs::copy(aside(path), path).unwrap();
+        },
+        put_back: Some(|path| fs::rename(aside(path), path).unwrap()),
+        is_kept: true,
+    },
+];
+
+#[tokio::test]
+async fn nothing_is_acknowledged_that_files_out_of_place_would_lose() {
+    for Displacement { name, displace, put_back, is_kept } in DISPLACEMENTS {
+        for is_idle in [false, true] {
+            let parent = tempfile::tempdir().unwrap();
+            let folder = parent.path().join("data");
+            fs::create_dir(&folder).unwrap();
+            let path = folder.join("greenroom.db");
+            let store = open(&path);
+            let mut bench = Bench::new(store.clone());
+            let mut taken = vec![bench.creation("before")];
+            bench.take(&taken[0]).await;
+
+            displace(&path);
+            let there = fs::read(&path).ok();
+            while is_idle && store.is_writable() {
+                std::thread::yield_now();
+            }
+            let refused = bench.creation("refused");
+            for _ in 0..3 {
+                let refusal = bench.append(&refused).await.expect_err(name).to_string();
+                assert!(refusal.contains("while it is open"), "{name}: {refusal}");
+                assert!(!store.is_writable(), "{name}");
+            }
+            if name == "a removed log" {
+                assert!(!log_of(&path).exists(), "{name}: it is not made anew");
+            } else {
+                assert!(fs::read(&path).ok() == there, "{name}: nothing is made or changed there");
+            }
+
+            if let Some(put_back) = put_back {
+                put_back(&path);
+                taken.push(append_until_taken(&mut bench, &refused).await);
+            }
+            drop((bench, store));
+            if is_kept {
+                assert_has(&*open(&path), &taken).await;
+            } else {
+                assert!(!path.exists(), "{name}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn another_file_in_place_of_the_store_is_not_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = database(&directory);
+    let store = open(&path);
+    fs::rename(&path, aside(&path)).unwrap();
+    fs::copy(aside(&path), &path).unwrap();
+    let read = store.describe(&ExecutionId::trusted("a")).await;
+    assert!(read.unwrap_err().to_string().contains("while it is open"));
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_look_tells_files_out_of_place() {
+    let databases = DISPLACEMENTS.into_iter().filter(|it| it.name.ends_with("database"));
+    for Displacement { name, displace, put_back, .. } in databases {
+        let directory = tempfile::tempdir().unwrap();
+        let path = database(&directory);
+        let store = open(&path);
+        assert!(!crate::look(&path).unwrap().is_displaced, "{name}: before");
+        displace(&path);
+        assert!(crate::look(&path).unwrap().is_displaced, "{name}");
+        if let Some(put_back) = put_back {
+            put_back(&path);
+            assert!(!crate::look(&path).unwrap().is_displaced, "{name}: after");
+        }
+        drop(store);
+    }
+}

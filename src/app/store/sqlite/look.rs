@@ -52,8 +52,15 @@ fn of_limit(limit: Option<u64>, bytes: u64) -> Option<Finding> {
 }
 
 fn of_look(path: &Path, look: &Look) -> Finding {
-    let Look { bytes, version, newest, is_in_use } = *look;
+    let Look { bytes, version, newest, is_in_use, is_displaced } = *look;
     let shown = path.display();
+    if is_displaced {
+        let text = format!(
+            "{shown} was removed, renamed or replaced while a server has it open: nothing more is \
+             stored; docs/troubleshooting.md says how to rescue it before that server is stopped"
+        );
+        return Finding::new(State::Failed, STORE, text);
+    }
     let used = if is_in_use { ", in use by a server" } else { "" };
     let text = match version {
         None => format!("{shown} is made at the first start"),
@@ -72,9 +79,11 @@ mod tests {
 
     #[test]
     fn stores_are_described() {
-        let look = Look { bytes: 4096, version: Some(3), newest: 4, is_in_use: true };
+        let look =
+            Look { bytes: 4096, version: Some(3), newest: 4, is_in_use: true, is_displaced: false };
         for (look, says) in [
             (Look { version: None, ..look }, "is made at the first start"),
+            (Look { is_displaced: true, ..look }, "a.db was removed, renamed or replaced while"),
             (look, "version 3, 4096 bytes, in use by a server; the next start makes it version 4"),
             (Look { version: Some(4), is_in_use: false, ..look }, "a.db: version 4, 4096 bytes"),
         ] {
