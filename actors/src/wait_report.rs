@@ -24,6 +24,9 @@ pub struct WaitReport {
     pub waits_for: Vec<Awaited>,
     /// Set for an execution that has ended.
     pub ending: Option<Ending>,
+    /// The end that follows, for one that compensates before it.
+    #[serde(default)]
+    pub pending_ending: Option<Ending>,
     /// Rows of the children that it waits for; a child that was never started has none. They are
     /// looked up by the process that asks.
     #[serde(skip)]
@@ -58,6 +61,7 @@ impl WaitReport {
             server: None,
             waits_for,
             ending: None,
+            pending_ending: None,
             children: BTreeMap::new(),
             asks: BTreeMap::new(),
             calls: BTreeMap::new(),

@@ -75,8 +75,9 @@ pub async fn list(request: Request<'_>) -> Result<ConversationPage, ApiError> {
     }
     let of_all_users = user_id.is_none() && request.caller.may_name_any_user();
     let owner = (!of_all_users).then_some(user_id);
+    let size = request.runtime.page_size(limit);
     let filter = ConversationFilter { agent_id: Some(agent_id.to_string()), owner };
-    let page = request.runtime.conversations().conversations(&filter, offset, limit).await?;
+    let page = request.runtime.conversations().conversations(&filter, offset, size).await?;
     let (conversations, total) = page;
     Ok(ConversationPage { conversations, total, limit, offset })
 }
@@ -140,10 +141,10 @@ pub async fn delete(request: Request<'_>, id: &str) -> Result<(), ApiError> {
 pub async fn messages(request: Request<'_>, id: &str) -> Result<Messages, ApiError> {
     let key = describe(request, id).await?.key;
     refuse_unknown(request.pairs, &["agentId", "userId", "limit", "before"])?;
-    let limit = limit_of(request.pairs)?;
+    let size = request.runtime.page_size(limit_of(request.pairs)?);
     let before = value_of(request.pairs, "before");
     let conversations = request.runtime.conversations();
-    let messages = conversations.messages(&key, before, limit).await?;
+    let messages = conversations.messages(&key, before, size).await?;
     if let Some(id) = before
         && messages.is_empty()
         && !conversations.has_message(&key, id).await?
@@ -230,8 +231,8 @@ pub async fn search(request: Request<'_>) -> Result<SearchResult, ApiError> {
     if sees_nothing {
         return Ok(SearchResult { approvals, query: query.to_owned(), messages: Vec::new() });
     }
-    let conversations = request.runtime.conversations();
-    let found = conversations.search_messages(&agent_id, user_id.as_deref(), query, limit).await?;
+    let (conversations, size) = (request.runtime.conversations(), request.runtime.page_size(limit));
+    let found = conversations.search_messages(&agent_id, user_id.as_deref(), query, size).await?;
     Ok(SearchResult { approvals, query: query.to_owned(), messages: found })
 }
 

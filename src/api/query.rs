@@ -165,8 +165,14 @@ pub(crate) fn time_from(pairs: &Pairs, name: &str) -> Result<Option<Timestamp>, 
 
 /// Reads the end of a period; a date is included (UTC).
 pub(crate) fn time_until(pairs: &Pairs, name: &str) -> Result<Option<Timestamp>, ApiError> {
-    let end_of_day = |text: &str| Some(day_of(text)?.plus_ms(DAY_MS.unsigned_abs()));
     read(pairs, name, TIME, |text| Timestamp::from_iso(text).or_else(|| end_of_day(text)))
+}
+
+/// Parses a date as the end of its day: the beginning of the next one, but for the last one that a
+/// time of four digits for the year can name.
+fn end_of_day(text: &str) -> Option<Timestamp> {
+    let next = day_of(text)?.plus_ms(DAY_MS.unsigned_abs());
+    Timestamp::from_iso("9999-12-31T23:59:59.999Z").map(|last| next.min(last))
 }
 
 /// Parses a date as the beginning of its day.
@@ -397,6 +403,8 @@ mod tests {
         let day = query("2023-11-14", "2023-11-14").unwrap().filter;
         assert_eq!(day.from, Timestamp::from_iso("2023-11-14T00:00:00Z"));
         assert_eq!(day.to, Timestamp::from_iso("2023-11-15T00:00:00Z"), "the whole day");
+        let last = query("2023-11-14", "9999-12-31").unwrap().filter;
+        assert_eq!(last.to, Timestamp::from_iso("9999-12-31T23:59:59.999Z"), "the last day");
         let exact = query("2023-11-14T00:00:00+01:00", "2023-11-14T12:00:00Z").unwrap().filter;
         assert_eq!(exact.from, Timestamp::from_iso("2023-11-13T23:00:00Z"));
         assert_eq!(exact.to, Timestamp::from_iso("2023-11-14T12:00:00Z"));

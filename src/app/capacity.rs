@@ -24,6 +24,8 @@ const DESCRIPTORS_SPARE: usize = 16;
 const RESERVE_SHARE: usize = 16;
 const RESERVE_MIN: usize = 8;
 const RESERVE_MAX: usize = 256;
+/// Reserve of few connections where descriptors are left: a rush must not crowd out who asks for health.
+const RESERVE_ROOMY: usize = 64;
 
 /// Raises the limit of open files and checks that it suffices to start: the libraries below panic
 /// without a free descriptor.
@@ -83,7 +85,7 @@ pub(super) fn admission(limits: &LimitsConfig, fitting: usize) -> AdmissionLimit
             all,
             per_address: or(limits.connections_per_address_max, all.div_ceil(2)),
         },
-        reserve: reserve_of(all),
+        reserve: reserve_of(all).max(RESERVE_ROOMY.min(fitting.saturating_sub(all))),
         streams: Bounds {
             all: streams,
             per_address: or(limits.streams_per_address_max, streams.div_ceil(2)),
@@ -146,5 +148,8 @@ mod tests {
         let default = admission(&LimitsConfig::default(), 100);
         assert_eq!(default.connections, Bounds { all: 100, per_address: 50 });
         assert_eq!(default.streams, Bounds { all: 75, per_address: 38 });
+        let narrow = LimitsConfig { connections_max: Some(340), ..LimitsConfig::default() };
+        let reserves = [wanted, scarce, default, admission(&narrow, 360)].map(|it| it.reserve);
+        assert_eq!(reserves, [64, 8, 8, 21], "more where descriptors are left");
     }
 }

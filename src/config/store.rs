@@ -43,9 +43,10 @@ section! {
         writers: usize = 2, Takes::Integer(1..=64);
         /// PostgreSQL: maximum number of connections for everything else.
         connections: usize = 8, Takes::Integer(1..=500);
-        /// Time for which callers wait while the store accepts no writes, before they get 503; with
-        /// PostgreSQL also for reads, and for the start of the server. Executions are not given up:
-        /// they continue when the store answers again. Generations end with their callers.
+        /// Time for which callers who wait already go on waiting while the store accepts no writes,
+        /// before they get 503; new changes get it at once. With PostgreSQL also for reads, and for
+        /// the start of the server. Executions are not given up: they continue when the store
+        /// answers again. Generations end with their callers.
         patience: Duration = RuntimeLimits::default().store_patience, Takes::Duration;
         /// PostgreSQL: folder of a small file by which executions that repeatedly end the process
         /// are recognized; it must outlive the process, and is made if it is missing. A relative

@@ -80,14 +80,20 @@ impl Site {
     }
 
     async fn with_clock(config: WebConfig, registry: Registry, clock: Arc<dyn Clock>) -> Self {
+        Self::limited(config, registry, clock, RuntimeLimits::default()).await
+    }
+
+    async fn limited(
+        config: WebConfig,
+        registry: Registry,
+        clock: Arc<dyn Clock>,
+        limits: RuntimeLimits,
+    ) -> Self {
         let store = Arc::new(MemoryStore::default());
-        let runtime = Runtime::launch(
-            registry,
-            RuntimePorts::new(Arc::clone(&store) as _, clock),
-            RuntimeLimits::default(),
-        )
-        .await
-        .unwrap();
+        let runtime =
+            Runtime::launch(registry, RuntimePorts::new(Arc::clone(&store) as _, clock), limits)
+                .await
+                .unwrap();
         let shutdown = Shutdown::new();
         let config = WebConfig { port: 0, workers: 1, ..config };
         let listener = listen(&config).unwrap();

@@ -26,6 +26,7 @@ mod known_tools;
 mod lists;
 mod logs;
 mod members;
+mod page_sizes;
 mod pages;
 mod recall;
 mod reopening;
@@ -74,6 +75,7 @@ pub async fn run<S: Store + 'static>(fresh: impl AsyncFn() -> Arc<S>) {
     Box::pin(continuations::run(&bench)).await;
     Box::pin(conversations::run(&bench)).await;
     Box::pin(recall::run(&bench)).await;
+    Box::pin(page_sizes::run(&bench)).await;
     Box::pin(traces::run(&bench)).await;
     Box::pin(logs::run(&bench)).await;
     Box::pin(retention::run(&bench)).await;

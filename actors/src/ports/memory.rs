@@ -31,8 +31,8 @@ use crate::domain::slot::SlotSet;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, Cursor, Definitions, ExecutionFilter,
-    Executions, IdempotencyRecord, Journal, Projection, Read, ReadError, Row, Snapshot, Status,
-    StoredExecution, Timer, TimerChange, Written,
+    Executions, IdempotencyRecord, Journal, PageTooLarge, Projection, Read, ReadError, Row,
+    Snapshot, Status, StoredExecution, Timer, TimerChange, Written,
 };
 
 use self::faults::Faults;
@@ -104,6 +104,15 @@ impl MemoryStore {
 
     fn written<T: Send + 'static>(&self, change: impl FnOnce(&mut State) -> T) -> Written<T> {
         Box::pin(ready(self.write(change)))
+    }
+
+    /// Reads a page, which is refused if it has too many bytes.
+    fn read_page<'a, T: Send + 'a>(
+        &'a self,
+        read: impl FnOnce(&State) -> Result<T, PageTooLarge>,
+    ) -> Read<'a, T> {
+        let page = self.read(read);
+        Box::pin(async { Ok(page.await??) })
     }
 
     fn read<'a, T: Send + 'a>(&'a self, read: impl FnOnce(&State) -> T) -> Read<'a, T> {

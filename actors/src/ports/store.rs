@@ -16,6 +16,7 @@ mod execution_start;
 mod generations;
 mod known_tools;
 mod logs;
+mod page_size;
 mod portion;
 mod retention;
 mod stored_json;
@@ -60,6 +61,7 @@ pub use generations::{
 };
 pub use known_tools::{KnownTool, KnownTools};
 pub use logs::{LogFilter, LogNumber, LogPage, Logs};
+pub use page_size::{PageRoom, PageSize, PageTooLarge};
 pub use portion::{FactCursor, Mark, Portion};
 pub use retention::{Ended, EndedExecutions, EndedGenerations, Retention};
 pub use stored_json::{STORED_DEPTH_MAX, read_stored};

@@ -122,6 +122,7 @@ impl From<ReadError> for Unavailable {
         match error {
             ReadError::Unavailable(reason) => Self::from_store(reason),
             ReadError::Corrupt(record) => Self::Corrupt(record),
+            ReadError::TooLarge(refusal) => Self::from_store(Arc::from(refusal.to_string())),
         }
     }
 }

@@ -8,7 +8,8 @@ use crate::agent::generation::{
 };
 use crate::cluster::generations::pass_events;
 use crate::ports::store::{
-    ConversationKey, Conversations, GenerationEntry, GenerationPage, GenerationStatus,
+    ConversationKey, Conversations, GenerationEntry, GenerationPage, GenerationStatus, PageSize,
+    ReadError,
 };
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
@@ -193,13 +194,18 @@ impl Runtime {
         visibility: &Visibility,
         offset: u64,
         limit: usize,
-    ) -> Result<GenerationPage, Unavailable> {
+    ) -> Result<GenerationPage, ReadError> {
         let user_id = match visibility {
             Visibility::Everything => None,
             Visibility::Of(user_id) => Some(&**user_id),
             Visibility::Nothing => return Ok(GenerationPage::default()),
         };
-        Ok(self.shared.store.generations(agent_id, user_id, offset, limit).await?)
+        self.shared.store.generations(agent_id, user_id, offset, self.page_size(limit)).await
+    }
+
+    /// Returns the size of a page with this many records, for the routes that show them.
+    pub fn page_size(&self, records: usize) -> PageSize {
+        PageSize { records, bytes: self.limits().page_bytes_max }
     }
 
     /// Returns the conversations of agents, for the routes that show and change them. One is deleted by

@@ -89,7 +89,9 @@ impl Runtime {
                     Ok((Some(entry), stored)) => (entry, stored),
                     // not recorded yet, or damaged
                     Ok((None, _)) | Err(ReadError::Corrupt(_)) => continue,
-                    Err(error @ ReadError::Unavailable(_)) => return Err(error.into()),
+                    Err(error @ (ReadError::Unavailable(_) | ReadError::TooLarge(_))) => {
+                        return Err(error.into());
+                    }
                 };
             let continuation =
                 stored.and_then(|it| Continuation::read(&it.body, &entry.record).ok());

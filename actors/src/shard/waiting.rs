@@ -46,7 +46,7 @@ impl Shared {
                 Err(error @ ReadError::Corrupt(_)) => {
                     awaited.cause = Cause::Missing { what: error.to_string() };
                 }
-                Err(error @ ReadError::Unavailable(_)) => {
+                Err(error @ (ReadError::Unavailable(_) | ReadError::TooLarge(_))) => {
                     return Err(Unavailable::from(error).into());
                 }
             }
@@ -59,10 +59,11 @@ impl Shared {
         let is_draining = self.is_draining();
         let waits_for = self.at_moment(&header.id, |moment| machine.waits_for(moment, is_draining));
         let status = machine.state().announced;
-        let ending = machine.ending();
+        let (ending, pending_ending) = (machine.ending(), machine.pending_ending());
         // what has ended needs no server
         let server = self.ownership.own_name().filter(|_| ending.is_none());
-        WaitReport { server, ending, ..WaitReport::new(Arc::clone(header), status, waits_for) }
+        let report = WaitReport::new(Arc::clone(header), status, waits_for);
+        WaitReport { server, ending, pending_ending, ..report }
     }
 
     /// Returns the report while this process decides or records, so that no work is waiting for it.

@@ -17,7 +17,7 @@ use greenroom_actors::ports::model::{
     FinishReason, LanguageModel, ModelAnswer, ModelError, ModelEvent, ModelRequest, ToolCall,
     ToolSpec, Usage,
 };
-use greenroom_actors::ports::store::{AskFilter, ConversationKey, GenerationStatus};
+use greenroom_actors::ports::store::{AskFilter, ConversationKey, GenerationStatus, PageSize};
 use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::{AnswerAsk, AskAccess};
 use greenroom_actors::testkit::{World, pass};
@@ -162,7 +162,8 @@ async fn said(world: &World) -> Vec<String> {
         user_id: None,
         conversation_id: Arc::from("talk"),
     };
-    let messages = world.runtime.conversations().messages(&key, None, 10).await.unwrap();
+    let messages =
+        world.runtime.conversations().messages(&key, None, PageSize::of(10)).await.unwrap();
     let said = messages.into_iter().filter(|message| message.role == Role::Assistant);
     let texts = said.flat_map(|message| message.parts).filter_map(|part| match part {
         Part::Text { text } => Some(text),

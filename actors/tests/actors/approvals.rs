@@ -14,7 +14,7 @@ use greenroom_actors::domain::principal::Principal;
 use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use greenroom_actors::ports::model::{FinishReason, ToolCall, ToolSpec};
 use greenroom_actors::ports::store::{
-    Ask, AskFilter, AskKind, AskState, ConversationKey, GenerationStatus,
+    Ask, AskFilter, AskKind, AskState, ConversationKey, GenerationStatus, PageSize,
 };
 use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::{AnswerAsk, AskAccess, AskError};
@@ -245,7 +245,8 @@ pub(crate) fn key() -> ConversationKey {
 
 /// Returns the parts of the stored messages.
 pub(crate) async fn conversation(world: &World) -> Vec<Vec<Part>> {
-    let messages = world.runtime.conversations().messages(&key(), None, 100).await.unwrap();
+    let messages =
+        world.runtime.conversations().messages(&key(), None, PageSize::of(100)).await.unwrap();
     messages.into_iter().map(|message| message.parts).collect()
 }
 

@@ -13,7 +13,7 @@ use greenroom_actors::domain::message::{Part, ToolOutcome};
 use greenroom_actors::domain::principal::Principal;
 use greenroom_actors::ports::model::scripted::ScriptedModel;
 use greenroom_actors::ports::store::{
-    AskState, AskSubject, ConversationKey, GenerationStatus, Status,
+    AskState, AskSubject, ConversationKey, GenerationStatus, PageSize, Status,
 };
 use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::{
@@ -279,7 +279,8 @@ async fn a_refusal_inside_a_sub_agent_is_not_one_of_its_call() {
         answer(&world, json!({ "approved": approved })).await;
         assert_eq!(recorded(&world, &call.generation_id).await.2, [inner], "of the inner call");
         let boss = ConversationKey { agent_id: Arc::from("boss"), ..key() };
-        let stored = world.runtime.conversations().messages(&boss, None, 10).await.unwrap();
+        let stored =
+            world.runtime.conversations().messages(&boss, None, PageSize::of(10)).await.unwrap();
         let shown = |part: &Part| match part {
             Part::ToolApproval(approval) => panic!("of no call of this run: {approval:?}"),
             Part::ToolResult(result) => Some(result.outcome.clone()),

@@ -13,7 +13,7 @@ use greenroom_actors::domain::definition::{
 use greenroom_actors::ports::external_calls::scripted::{ExternalCall, ScriptedCalls, ScriptedEnd};
 use greenroom_actors::ports::model::ToolSpec;
 use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
-use greenroom_actors::ports::store::{ExecutionFilter, Generations as _, Header, Status};
+use greenroom_actors::ports::store::{ExecutionFilter, Generations as _, Header, PageSize, Status};
 use greenroom_actors::requests::{ExecutionState, Subscriber};
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
@@ -341,7 +341,7 @@ async fn an_agent_behind_a_tool_belongs_to_the_trace_and_its_usage_to_the_step()
     let started = start("w", "e", json!({ "prompt": "hello?" }));
     let outcome = world.runtime.execute(started).await.unwrap();
     assert_eq!(outcome.result(), Some(&json!("hello")));
-    let page = world.store.generations("clerk", None, 0, 10).await.unwrap();
+    let page = world.store.generations("clerk", None, 0, PageSize::of(10)).await.unwrap();
     let [generation] = &page.entries[..] else { panic!("one") };
     let above = described(&world).await;
     assert_eq!(generation.record.trace.id, above.header.trace.id);

@@ -11,7 +11,7 @@ use greenroom_actors::agent::{AgentDefinition, Choice};
 use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use greenroom_actors::ports::store::{
     ContinuationChange, ConversationKey, Conversations as _, GenerationStatus, GenerationWrite,
-    Generations as _, Status,
+    Generations as _, PageSize, Status,
 };
 use greenroom_actors::requests::StartExecution;
 use greenroom_actors::testkit::{World, pass, start, target};
@@ -62,9 +62,10 @@ fn of_ann() -> StartExecution {
 /// Asserts that no generation and no conversation is stored for `ann`.
 async fn assert_erased(world: &World, when: &str) {
     for agent in AGENTS {
-        let history = world.store.generations(agent, Some("ann"), 0, 10).await.unwrap();
+        let history =
+            world.store.generations(agent, Some("ann"), 0, PageSize::of(10)).await.unwrap();
         assert_eq!(history.entries, [], "{when}");
-        let all = world.store.generations(agent, None, 0, 10).await.unwrap();
+        let all = world.store.generations(agent, None, 0, PageSize::of(10)).await.unwrap();
         for entry in all.entries {
             let record = entry.record;
             assert_eq!(record.conversation_id, None, "{when}: {}", record.id);

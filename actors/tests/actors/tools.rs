@@ -13,7 +13,9 @@ use greenroom_actors::observe::log_record::LogScope;
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::model::ToolSpec;
 use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
-use greenroom_actors::ports::store::{ExecutionFilter, GenerationStatus, Generations as _, Status};
+use greenroom_actors::ports::store::{
+    ExecutionFilter, GenerationStatus, Generations as _, PageSize, Status,
+};
 use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::{Target, Unavailable};
 use greenroom_actors::runtime::{AskedBefore, CallTool, CallToolError};
@@ -216,7 +218,7 @@ async fn an_agent_is_cancelled_with_the_call_that_waits_for_it() {
 
     assert_eq!(model.abandoned(), 1);
     assert!(!world.runtime.activity().await.is_agent_working("clerk"));
-    let page = world.store.generations("clerk", None, 0, 10).await.unwrap();
+    let page = world.store.generations("clerk", None, 0, PageSize::of(10)).await.unwrap();
     assert_eq!(page.entries[0].record.status, GenerationStatus::Cancelled);
 }
 

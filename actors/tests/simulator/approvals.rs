@@ -9,7 +9,7 @@ use greenroom_actors::agent::Approval;
 use greenroom_actors::agent::tool::{ToolBody, ToolContext, ToolDefinition};
 use greenroom_actors::ports::model::ToolSpec;
 use greenroom_actors::ports::store::{
-    Ask, AskFilter, AskState, AskSubject, Asks as _, GenerationStatus, Generations as _,
+    Ask, AskFilter, AskState, AskSubject, Asks as _, GenerationStatus, Generations as _, PageSize,
 };
 use greenroom_actors::requests::{AnswerAsk, AskAccess, AskError};
 use greenroom_actors::visibility::Visibility;
@@ -113,7 +113,8 @@ pub(crate) fn nothing_waits(stage: &Stage) {
     for ask in open(stage) {
         stage.violated(&format!("{ask} is open, and everything has ended"));
     }
-    let page = stage.disk().generations("helper", None, 0, usize::MAX - 1).now_or_never();
+    let page =
+        stage.disk().generations("helper", None, 0, PageSize::of(usize::MAX - 1)).now_or_never();
     for entry in page.unwrap().unwrap().entries {
         let (id, status) = (entry.record.id, entry.record.status);
         let waits = [GenerationStatus::Working, GenerationStatus::Suspended].contains(&status);

@@ -14,7 +14,7 @@ use greenroom_actors::ports::store::{
     Definitions, DueAsks, DueCursor, EndRange, Ended, EndedExecutions, EndedGenerations,
     ExecutionCount, ExecutionEnd, ExecutionFilter, ExecutionStart, Executions, FactCursor,
     GenerationEntry, GenerationPage, GenerationWrite, Generations, IdempotencyRecord, KnownTool,
-    KnownTools, LogFilter, LogNumber, LogPage, Logs, MissingAsks, OpenAskCounts, Portion,
+    KnownTools, LogFilter, LogNumber, LogPage, Logs, MissingAsks, OpenAskCounts, PageSize, Portion,
     Projection, Read, Retention, RootCursor, RootFilter, RootPage, Row, StartRange,
     StoredContinuation, StoredExecution, StoredMessage, Timer, TraceQuery, TraceRecord, Traces,
     UserCursor, Written,
@@ -93,7 +93,7 @@ forward! { Generations [
 ]
     now next_generation_row() -> Option<Row>;
     late generation<'a>(id: &'a str) -> Read<'a, Option<GenerationEntry>>;
-    late generations<'a>(agent_id: &'a str, user_id: Option<&'a str>, offset: u64, limit: usize)
+    late generations<'a>(agent_id: &'a str, user_id: Option<&'a str>, offset: u64, size: PageSize)
         -> Read<'a, GenerationPage>;
     now interrupt_working(now: Timestamp) -> Written<()>;
     late continuation<'a>(id: &'a str) -> Read<'a, Option<StoredContinuation>>;
@@ -106,12 +106,12 @@ forward! { Generations [
 forward! { Conversations []
     now conversation<'a>(key: &'a ConversationKey) -> Read<'a, Option<Conversation>>;
     now approved_tools<'a>(key: &'a ConversationKey) -> Read<'a, ApprovedTools>;
-    now conversations<'a>(filter: &'a ConversationFilter, offset: u64, limit: usize)
+    now conversations<'a>(filter: &'a ConversationFilter, offset: u64, size: PageSize)
         -> Read<'a, (Vec<Conversation>, u64)>;
-    now messages<'a>(key: &'a ConversationKey, before: Option<&'a str>, limit: usize)
+    now messages<'a>(key: &'a ConversationKey, before: Option<&'a str>, size: PageSize)
         -> Read<'a, Vec<StoredMessage>>;
     now has_message<'a>(key: &'a ConversationKey, id: &'a str) -> Read<'a, bool>;
-    now search_messages<'a>(agent_id: &'a str, user_id: Option<&'a str>, text: &'a str, limit: usize)
+    now search_messages<'a>(agent_id: &'a str, user_id: Option<&'a str>, text: &'a str, size: PageSize)
         -> Read<'a, Vec<(ConversationKey, StoredMessage)>>;
     now create_conversation(conversation: Conversation) -> Written<()>;
     now change_conversation(key: ConversationKey, patch: ConversationPatch, at: Timestamp)

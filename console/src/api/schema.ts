@@ -2405,6 +2405,11 @@ export interface components {
             server?: string;
             /** @description All current waits; empty if it has ended. */
             waitsFor: components["schemas"]["Awaited"][];
+            /**
+             * @description How it will end after its compensations, with the time at which these began. Present while they run or wait; a
+             *     replay names its step then.
+             */
+            compensates?: components["schemas"]["ExecutionEnd"];
             /** @description Present if it has ended. */
             ended?: components["schemas"]["ExecutionEnd"];
         };

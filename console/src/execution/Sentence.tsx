@@ -19,10 +19,12 @@ export function Sentence({ outlook, state, model, past }: { outlook: Outlook | u
   if (!outlook || (model.until !== null && !outlook.ended)) return <p class="sentence quiet">…</p>;
   if (outlook.ended) return <Ended outlook={outlook} state={state} />;
   const wait = foremost(outlook);
-  if (!wait) return <p class="sentence">Under way. Nothing is waited for.</p>;
+  const compensates = outlook.compensates && <Compensates end={outlook.compensates} />;
+  if (!wait) return <p class="sentence">{compensates ?? "Under way. Nothing is waited for."}</p>;
   const others = outlook.waitsFor.length - 1;
   return (
     <p class="sentence">
+      {compensates}
       <Waits wait={wait} />
       {others > 0 && <span class="quiet"> {others === 1 ? "One more wait" : `${others} more waits`} beside it.</span>}
     </p>
@@ -48,6 +50,21 @@ function Ended({ outlook, state }: { outlook: Outlook; state: ExecutionState | u
         </span>
       )}
     </p>
+  );
+}
+
+/** Says what is undone, and why. */
+function Compensates({ end }: { end: NonNullable<Outlook["compensates"]> }) {
+  return (
+    <>
+      Compensating <Since at={end.at} />: <bdi>{visible(firstLine(end.message, 160))}</bdi>
+      {end.cancelledBy && (
+        <>
+          , by <bdi>{end.cancelledBy.id}</bdi>
+        </>
+      )}
+      .{" "}
+    </>
   );
 }
 

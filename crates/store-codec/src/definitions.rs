@@ -22,7 +22,7 @@ where
         Ok(Some(_)) => return Ok(()),
         // a damaged one is replaced: its hash identifies the content
         Ok(None) | Err(ReadError::Corrupt(_)) => {}
-        Err(error @ ReadError::Unavailable(_)) => return Err(error),
+        Err(error @ (ReadError::Unavailable(_) | ReadError::TooLarge(_))) => return Err(error),
     }
     let failed = |error: &dyn Display| ReadError::Unavailable(Arc::from(error.to_string()));
     let body = serde_json::to_vec(definition).map_err(|error| failed(&error))?;

@@ -9,7 +9,8 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
     AppendError, ApprovedTools, Conversation, ConversationFilter, ConversationKey,
     ConversationPatch, Conversations, GenerationEntry, GenerationPage, GenerationWrite,
-    Generations, Read, ReadError, Row, StoredContinuation, StoredMessage, UserCursor, Written,
+    Generations, PageSize, Read, ReadError, Row, StoredContinuation, StoredMessage, UserCursor,
+    Written,
 };
 use greenroom_store_codec::prepared::{PreparedConversation, PreparedGeneration, PreparedPatch};
 use tokio::sync::oneshot;
@@ -108,15 +109,15 @@ impl Generations for PostgresStore {
         agent_id: &'a str,
         user_id: Option<&'a str>,
         offset: u64,
-        limit: usize,
+        size: PageSize,
     ) -> Read<'a, GenerationPage> {
         let record = move || format!("the history of agent {agent_id}");
         let pool = &self.shared.pool;
         match user_id {
             Some(user) => {
-                pool.read(record, move |it| history::of_user(it, agent_id, user, offset, limit))
+                pool.read(record, move |it| history::of_user(it, agent_id, user, offset, size))
             }
-            None => pool.read(record, move |it| history::generations(it, agent_id, offset, limit)),
+            None => pool.read(record, move |it| history::generations(it, agent_id, offset, size)),
         }
     }
 
@@ -138,21 +139,21 @@ impl Conversations for PostgresStore {
         &'a self,
         filter: &'a ConversationFilter,
         offset: u64,
-        limit: usize,
+        size: PageSize,
     ) -> Read<'a, (Vec<Conversation>, u64)> {
         let record = || "the list of conversations".to_owned();
         let pool = &self.shared.pool;
-        pool.read(record, move |it| search::conversations(it, filter, offset, limit))
+        pool.read(record, move |it| search::conversations(it, filter, offset, size))
     }
 
     fn messages<'a>(
         &'a self,
         key: &'a ConversationKey,
         before: Option<&'a str>,
-        limit: usize,
+        size: PageSize,
     ) -> Read<'a, Vec<StoredMessage>> {
         let pool = &self.shared.pool;
-        pool.read(move || record_of(key), move |it| search::messages(it, key, before, limit))
+        pool.read(move || record_of(key), move |it| search::messages(it, key, before, size))
     }
 
     fn has_message<'a>(&'a self, key: &'a ConversationKey, id: &'a str) -> Read<'a, bool> {
@@ -165,7 +166,7 @@ impl Conversations for PostgresStore {
         agent_id: &'a str,
         user_id: Option<&'a str>,
         text: &'a str,
-        limit: usize,
+        size: PageSize,
     ) -> Read<'a, Vec<(ConversationKey, StoredMessage)>> {
         let record = move || format!("the conversations of agent {agent_id}");
         let shared = &self.shared;
@@ -175,7 +176,7 @@ impl Conversations for PostgresStore {
             let Ok(Ok(_room)) = room else {
                 return Err(ReadError::Unavailable("other searches have not ended".into()));
             };
-            let search = |it| search::search(it, agent_id, user_id, text, limit);
+            let search = |it| search::search(it, agent_id, user_id, text, size);
             shared.pool.read(record, search).await
         }
         .boxed()

@@ -3,7 +3,7 @@
 //! A page and the length of the history are one statement, whose rows all have the length; a page
 //! without entries is one row without the rest.
 
-use greenroom_actors::ports::store::{GenerationEntry, GenerationPage};
+use greenroom_actors::ports::store::{GenerationEntry, GenerationPage, PageSize};
 use greenroom_store_codec::columns::Columns as _;
 use greenroom_store_codec::generation_columns;
 use greenroom_store_codec::history::PageStart;
@@ -13,7 +13,7 @@ use greenroom_store_codec::records::{entry_of, put_step};
 
 use crate::columns::Stored;
 use crate::defects::Defects;
-use crate::pool::{Failure, Reading};
+use crate::pool::{Failure, Reading, Values};
 use crate::text::Text;
 
 /// Columns of a generation and its turns for [`whole_entry_of`], which [`later_turns`] joins.
@@ -90,7 +90,7 @@ pub(crate) async fn generations(
     reading: Reading,
     agent: &str,
     offset: u64,
-    limit: usize,
+    size: PageSize,
 ) -> Result<GenerationPage, Failure> {
     let agent = Text(agent);
     let (start, skip) = match signed(offset) {
@@ -102,7 +102,8 @@ pub(crate) async fn generations(
             start_of(&row, offset)?
         }
     };
-    let rows = reading.rows(PAGE, &[&agent, &start, &limit_of(limit), &skip]).await?;
+    let values: Values<'_> = &[&agent, &start, &limit_of(size.records), &skip];
+    let rows = reading.page(PAGE, values, size).await?;
     reading.decoded(rows, page).await
 }
 
@@ -112,10 +113,11 @@ pub(crate) async fn of_user(
     agent: &str,
     user: &str,
     offset: u64,
-    limit: usize,
+    size: PageSize,
 ) -> Result<GenerationPage, Failure> {
-    let (limit, offset) = (limit_of(limit), signed(offset));
-    let rows = reading.rows(PAGE_OF_USER, &[&Text(user), &Text(agent), &limit, &offset]).await?;
+    let (limit, offset) = (limit_of(size.records), signed(offset));
+    let values: Values<'_> = &[&Text(user), &Text(agent), &limit, &offset];
+    let rows = reading.page(PAGE_OF_USER, values, size).await?;
     reading.decoded(rows, page).await
 }
 

@@ -17,7 +17,7 @@ use deadpool_postgres::{
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, TryFutureExt as _};
 use greenroom_actors::ports::meter::JournalMeter;
-use greenroom_actors::ports::store::{Read, ReadError};
+use greenroom_actors::ports::store::{PageSize, PageTooLarge, Read, ReadError};
 use tokio::task::JoinHandle;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Error};
@@ -74,6 +74,8 @@ pub(crate) enum Failure {
     Damaged(String),
     #[error("a query stopped unexpectedly: {0}")]
     Stopped(String),
+    #[error(transparent)]
+    TooLarge(#[from] PageTooLarge),
 }
 
 impl Failure {
@@ -87,7 +89,8 @@ impl Failure {
             | Self::Behind
             | Self::Hangs(_)
             | Self::Damaged(_)
-            | Self::Stopped(_) => false,
+            | Self::Stopped(_)
+            | Self::TooLarge(_) => false,
         }
     }
 
@@ -222,6 +225,7 @@ impl Pool {
                         self.defects.report(&record, &what);
                         ReadError::Corrupt(Arc::from(record))
                     }
+                    Failure::TooLarge(refusal) => ReadError::TooLarge(refusal),
                     other => ReadError::Unavailable(Arc::from(other.to_string())),
                 },
             )
@@ -299,6 +303,16 @@ impl Reading {
     /// Returns all rows of a query, whose statement is prepared once per connection.
     pub(crate) async fn rows(&self, sql: &str, values: Values<'_>) -> Result<Vec<Stored>, Failure> {
         Ok(stored(self.client.query(sql, values).await?))
+    }
+
+    /// Returns the rows of a page, whose statement is prepared once per connection.
+    pub(crate) async fn page(
+        &self,
+        sql: &str,
+        values: Values<'_>,
+        size: PageSize,
+    ) -> Result<Vec<Stored>, Failure> {
+        Ok(stored(self.client.page(sql, values, size).await??))
     }
 
     /// Returns the only row of a query, or none.

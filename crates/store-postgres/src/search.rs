@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use greenroom_actors::ports::store::{
-    ApprovedTools, Conversation, ConversationFilter, ConversationKey, SCANNED_MESSAGES_MAX,
-    StoredMessage, is_too_short_for_index, sought_text,
+    ApprovedTools, Conversation, ConversationFilter, ConversationKey, PageSize,
+    SCANNED_MESSAGES_MAX, StoredMessage, is_too_short_for_index, sought_text,
 };
 use greenroom_store_codec::columns::Columns as _;
 use greenroom_store_codec::keys::user_text;
@@ -133,7 +133,7 @@ pub(crate) const MESSAGES: &str = concat!(
             AND place < CASE WHEN $4::text IS NULL THEN 9223372036854775807 ELSE
                 (SELECT place FROM messages WHERE conversation = c.conversation AND id = $4) END
         ORDER BY place DESC LIMIT $5) AS page
-    ORDER BY place"
+    ORDER BY place DESC"
 );
 
 /// Finds a message of a conversation.
@@ -203,7 +203,7 @@ pub(crate) async fn conversations(
     reading: Reading,
     filter: &ConversationFilter,
     offset: u64,
-    limit: usize,
+    size: PageSize,
 ) -> Result<(Vec<Conversation>, u64), Failure> {
     let listing = match (&filter.agent_id, &filter.owner) {
         (None, None) => OF_ALL,
@@ -213,7 +213,8 @@ pub(crate) async fn conversations(
     };
     let owner = filter.owner.as_ref().map(|owner| Text(user_text(owner.as_deref())));
     let agent = filter.agent_id.as_deref().map(Text);
-    let rows = reading.rows(listing, &[&owner, &agent, &limit_of(limit), &signed(offset)]).await?;
+    let values: Values<'_> = &[&owner, &agent, &limit_of(size.records), &signed(offset)];
+    let rows = reading.page(listing, values, size).await?;
     reading.decoded(rows, list).await
 }
 
@@ -233,11 +234,13 @@ pub(crate) async fn messages(
     reading: Reading,
     key: &ConversationKey,
     before: Option<&str>,
-    limit: usize,
+    size: PageSize,
 ) -> Result<Vec<StoredMessage>, Failure> {
     let (owner, agent) = memory_of(key);
-    let (id, before, limit) = (Text(&*key.conversation_id), before.map(Text), limit_of(limit));
-    let rows = reading.rows(MESSAGES, &[&owner, &agent, &id, &before, &limit]).await?;
+    let (id, before) = (Text(&*key.conversation_id), before.map(Text));
+    let values: Values<'_> = &[&owner, &agent, &id, &before, &limit_of(size.records)];
+    let mut rows = reading.page(MESSAGES, values, size).await?;
+    rows.reverse();
     let decode =
         |rows: &[Stored], defects: &Defects| defects.readable_rows(rows, message_name, message_of);
     reading.decoded(rows, decode).await
@@ -263,19 +266,21 @@ pub(crate) async fn search(
     agent: &str,
     user: Option<&str>,
     text: &str,
-    limit: usize,
+    size: PageSize,
 ) -> Result<Vec<(ConversationKey, StoredMessage)>, Failure> {
-    let (owner, agent_id, limit) = (Text(user_text(user)), Text(agent), limit_of(limit));
+    let (owner, agent_id) = (Text(user_text(user)), Text(agent));
+    let limit = limit_of(size.records);
     // folded texts have no null characters, so they are stored as they are
     let sought = sought_text(text);
     let scanned = limit_of(SCANNED_MESSAGES_MAX);
     let values: Values<'_> = &[&owner, &agent_id, &sought, &limit, &scanned];
-    let mut rows = reading.rows(FOUND_IN_NEWEST, values).await?;
+    let mut rows = reading.page(FOUND_IN_NEWEST, values, size).await?;
     let has_older = rows.first().map_or(Ok(false), |row| row.value(HAS_OLDER))?;
     rows.retain(|row| !matches!(row.optional_integer(0), Ok(None)));
     let is_short = signed(rows.len() as u64) < limit;
     if has_older && is_short && !is_too_short_for_index(&sought) && has_trigram(&sought) {
-        rows = reading.rows(FOUND, &[&owner, &agent_id, &pattern(&sought), &limit]).await?;
+        let values: Values<'_> = &[&owner, &agent_id, &pattern(&sought), &limit];
+        rows = reading.page(FOUND, values, size).await?;
     }
     let agent_id: Arc<str> = Arc::from(agent);
     let user_id: Option<Arc<str>> = user.map(Arc::from);

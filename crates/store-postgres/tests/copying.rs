@@ -13,7 +13,7 @@ use greenroom_actors::ports::conformance::{Bench, completed};
 use greenroom_actors::ports::meter::NoMeter;
 use greenroom_actors::ports::store::{
     AskChange, AskSubject, Asks as _, Conversations as _, Executions as _, GenerationWrite,
-    Generations as _, Status, Store,
+    Generations as _, PageSize, Status, Store,
 };
 use greenroom_store_codec::dump::{Copied, Kind, Source, Target, copy};
 use greenroom_store_postgres::{DatabaseSource, DatabaseTarget, PostgresSettings, PostgresStore};
@@ -101,14 +101,14 @@ async fn a_copy_continues_where_the_original_ended() {
     let asked = store.ask("new").await.unwrap().unwrap();
     let AskSubject::Step(step) = asked.subject else { panic!("an ask of a step") };
     assert_eq!(step.execution_id.as_str(), "new", "its number is new");
-    let before = store.generations("clerk", None, 0, 100).await.unwrap();
+    let before = store.generations("clerk", None, 0, PageSize::of(100)).await.unwrap();
     let write = fill::generation("new", Some(("talk", &["again"])));
     let row = store.next_generation_row().unwrap();
     store.record_generation(GenerationWrite { row, ..write }).await.unwrap();
-    let after = store.generations("clerk", None, 0, 100).await.unwrap();
+    let after = store.generations("clerk", None, 0, PageSize::of(100)).await.unwrap();
     assert_eq!(after.total, before.total + 1);
     assert_eq!(after.entries[0].record.id, "new", "it is the newest of the history");
-    let messages = store.messages(&fill::key("talk"), None, 100).await.unwrap();
+    let messages = store.messages(&fill::key("talk"), None, PageSize::of(100)).await.unwrap();
     assert_eq!(messages.last().unwrap().id, "again", "it is the newest of the conversation");
     let copy_id = Arc::from("copy of talk");
     assert_eq!(store.clone_conversation(fill::key("talk"), copy_id, at(9)).await, Ok(true));

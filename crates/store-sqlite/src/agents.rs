@@ -10,7 +10,8 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
     AppendError, ApprovedTools, Conversation, ConversationFilter, ConversationKey,
     ConversationPatch, Conversations, GenerationEntry, GenerationPage, GenerationWrite,
-    Generations, Read, ReadError, Row, StoredContinuation, StoredMessage, UserCursor, Written,
+    Generations, PageSize, Read, ReadError, Row, StoredContinuation, StoredMessage, UserCursor,
+    Written,
 };
 use greenroom_store_codec::prepared::{PreparedConversation, PreparedGeneration, PreparedPatch};
 
@@ -108,13 +109,13 @@ impl Generations for SqliteStore {
         agent_id: &'a str,
         user_id: Option<&'a str>,
         offset: u64,
-        limit: usize,
+        size: PageSize,
     ) -> Read<'a, GenerationPage> {
         let record = format!("the history of agent {agent_id}");
         let (agent, user) = (agent_id.to_owned(), user_id.map(str::to_owned));
         let query = move |it: &Reading<'_>| match &user {
-            Some(user) => history::of_user(it, &agent, user, offset, limit),
-            None => history::generations(it, &agent, offset, limit),
+            Some(user) => history::of_user(it, &agent, user, offset, size),
+            None => history::generations(it, &agent, offset, size),
         };
         self.read_aside(Lane::Lists, || record, query)
     }
@@ -137,11 +138,11 @@ impl Conversations for SqliteStore {
         &'a self,
         filter: &'a ConversationFilter,
         offset: u64,
-        limit: usize,
+        size: PageSize,
     ) -> Read<'a, (Vec<Conversation>, u64)> {
         let record = || "the list of conversations".to_owned();
         let filter = filter.clone();
-        let query = move |it: &Reading<'_>| search::conversations(it, &filter, offset, limit);
+        let query = move |it: &Reading<'_>| search::conversations(it, &filter, offset, size);
         self.read_aside(Lane::Lists, record, query)
     }
 
@@ -149,14 +150,14 @@ impl Conversations for SqliteStore {
         &'a self,
         key: &'a ConversationKey,
         before: Option<&'a str>,
-        limit: usize,
+        size: PageSize,
     ) -> Read<'a, Vec<StoredMessage>> {
-        if limit <= MESSAGES_AT_HAND {
+        if size.records <= MESSAGES_AT_HAND {
             return self
-                .read(move || record_of(key), move |it| search::messages(it, key, before, limit));
+                .read(move || record_of(key), move |it| search::messages(it, key, before, size));
         }
         let (record, key, before) = (record_of(key), key.clone(), before.map(str::to_owned));
-        let query = move |it: &Reading<'_>| search::messages(it, &key, before.as_deref(), limit);
+        let query = move |it: &Reading<'_>| search::messages(it, &key, before.as_deref(), size);
         self.read_aside(Lane::Lists, || record, query)
     }
 
@@ -169,13 +170,13 @@ impl Conversations for SqliteStore {
         agent_id: &'a str,
         user_id: Option<&'a str>,
         text: &'a str,
-        limit: usize,
+        size: PageSize,
     ) -> Read<'a, Vec<(ConversationKey, StoredMessage)>> {
         let record = format!("the conversations of agent {agent_id}");
         let (agent, user) = (agent_id.to_owned(), user_id.map(str::to_owned));
         let text = text.to_owned();
         let query =
-            move |it: &Reading<'_>| search::search(it, &agent, user.as_deref(), &text, limit);
+            move |it: &Reading<'_>| search::search(it, &agent, user.as_deref(), &text, size);
         self.read_aside(Lane::Searches, || record, query)
     }
 

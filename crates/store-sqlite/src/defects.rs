@@ -44,7 +44,7 @@ impl Defects {
         &self,
         rows: &mut rusqlite::Rows<'_>,
         name: impl Fn(&Row<'_>) -> String,
-        read: impl Fn(&Row<'_>) -> Result<T>,
+        read: impl FnMut(&Row<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
         self.sought_rows(rows, usize::MAX, name, read, |_| true)
     }
@@ -55,7 +55,7 @@ impl Defects {
         rows: &mut rusqlite::Rows<'_>,
         limit: usize,
         name: impl Fn(&Row<'_>) -> String,
-        read: impl Fn(&Row<'_>) -> Result<T>,
+        mut read: impl FnMut(&Row<'_>) -> Result<T>,
         is_sought: impl Fn(&T) -> bool,
     ) -> Result<Vec<T>> {
         let mut sought = Vec::new();

@@ -1,6 +1,6 @@
 //! Queries of generations: one, or a page of an agent's history.
 
-use greenroom_actors::ports::store::{GenerationEntry, GenerationPage, GenerationStep};
+use greenroom_actors::ports::store::{GenerationEntry, GenerationPage, GenerationStep, PageSize};
 use greenroom_store_codec::generation_columns as columns;
 use greenroom_store_codec::history::PageStart;
 use greenroom_store_codec::records::put_step;
@@ -9,6 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 use super::codec::{entry_of, json_of, limit_of, named, signed, unsigned_of};
 use super::defects::Reading;
 use super::generations::NEWEST;
+use super::page::{bytes_of, take_room};
 
 const BY_ID: &str = concat!("SELECT ", columns!(), " FROM generations WHERE id = ?1");
 
@@ -48,7 +49,7 @@ pub(super) fn generations(
     reading: &Reading<'_>,
     agent: &str,
     offset: u64,
-    limit: usize,
+    size: PageSize,
 ) -> Result<GenerationPage> {
     let transaction = reading.unchecked_transaction()?;
     let newest: i64 = transaction.prepare_cached(NEWEST)?.query_row([agent], |row| row.get(0))?;
@@ -60,8 +61,8 @@ pub(super) fn generations(
         return Ok(GenerationPage { entries: Vec::new(), total: total.unsigned_abs() });
     }
     let (start, skip) = start_of(&transaction, agent, newest, offset)?;
-    let place = params![agent, start, limit_of(limit), skip];
-    let entries = page(reading, PAGE, place)?;
+    let place = params![agent, start, limit_of(size.records), skip];
+    let entries = page(reading, PAGE, place, size)?;
     Ok(GenerationPage { entries, total: total.unsigned_abs() })
 }
 
@@ -71,7 +72,7 @@ pub(super) fn of_user(
     agent: &str,
     user: &str,
     offset: u64,
-    limit: usize,
+    size: PageSize,
 ) -> Result<GenerationPage> {
     let transaction = reading.unchecked_transaction()?;
     let mut count = transaction.prepare_cached(COUNT_OF_USER)?;
@@ -79,13 +80,19 @@ pub(super) fn of_user(
     if offset >= total {
         return Ok(GenerationPage { entries: Vec::new(), total });
     }
-    let place = params![user, agent, limit_of(limit), signed(offset)];
-    let entries = page(reading, PAGE_OF_USER, place)?;
+    let place = params![user, agent, limit_of(size.records), signed(offset)];
+    let entries = page(reading, PAGE_OF_USER, place, size)?;
     Ok(GenerationPage { entries, total })
 }
 
 /// Reads a page in the open transaction.
-fn page(reading: &Reading<'_>, sql: &str, place: &[&dyn ToSql]) -> Result<Vec<GenerationEntry>> {
+fn page(
+    reading: &Reading<'_>,
+    sql: &str,
+    place: &[&dyn ToSql],
+    size: PageSize,
+) -> Result<Vec<GenerationEntry>> {
+    let mut room = size.room();
     let mut statement = reading.prepare_cached(sql)?;
     let mut rows = statement.query(place)?;
     reading.defects.readable_rows(
@@ -93,7 +100,8 @@ fn page(reading: &Reading<'_>, sql: &str, place: &[&dyn ToSql]) -> Result<Vec<Ge
         |row| named("generation", row, 1),
         |row| {
             let mut entry = entry_of(row)?;
-            add_later_steps(reading, row.get(0)?, &mut entry.steps)?;
+            let later = add_later_steps(reading, row.get(0)?, &mut entry.steps)?;
+            take_room(&mut room, row, later)?;
             Ok(entry)
         },
     )
@@ -110,17 +118,20 @@ fn start_of(connection: &Connection, agent: &str, newest: i64, offset: i64) -> R
     Ok(start.place())
 }
 
+/// Adds the turns that have their own rows; returns their bytes.
 pub(super) fn add_later_steps(
     connection: &Connection,
     generation: i64,
     steps: &mut Vec<GenerationStep>,
-) -> Result<()> {
+) -> Result<usize> {
     let mut statement = connection.prepare_cached(STEPS)?;
     let mut rows = statement.query([generation])?;
+    let mut bytes = 0;
     while let Some(row) = rows.next()? {
+        bytes += bytes_of(row)?;
         put_step(steps, unsigned_of(row, 0)?, json_of(row, 1)?);
     }
-    Ok(())
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ mod list;
 mod log_writes;
 mod logs;
 mod notify;
+mod page;
 mod portions;
 mod queue;
 mod reader;

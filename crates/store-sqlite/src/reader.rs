@@ -24,6 +24,7 @@ use super::codec::{
 };
 use super::defects::{Defects, Reading, is_defect};
 use super::files::FileId;
+use super::page::page_too_large;
 use super::schema;
 use greenroom_actors::threads::Pool;
 
@@ -157,6 +158,9 @@ impl Readers {
             let record = record();
             self.defects.report(&record, error);
             return ReadError::Corrupt(Arc::from(record));
+        }
+        if let Some(refusal) = page_too_large(error) {
+            return ReadError::TooLarge(refusal);
         }
         log::error!("cannot read the store: {error}");
         ReadError::Unavailable(Arc::from(error.to_string()))

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use greenroom_actors::ports::store::{
-    ApprovedTools, Conversation, ConversationFilter, ConversationKey, SCANNED_MESSAGES_MAX,
-    StoredMessage, is_too_short_for_index, sought_text,
+    ApprovedTools, Conversation, ConversationFilter, ConversationKey, PageSize,
+    SCANNED_MESSAGES_MAX, StoredMessage, is_too_short_for_index, sought_text,
 };
 use greenroom_store_codec::records;
 use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
@@ -12,6 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 use super::codec::{Stored, limit_of, message_of, named, signed, unsigned_of, user_text};
 use super::conversations::messages_of;
 use super::defects::Reading;
+use super::page::take_room;
 use super::reader::bind;
 
 /// Columns of [`conversation_of`], in its order.
@@ -144,7 +145,7 @@ pub(super) fn conversations(
     reading: &Reading<'_>,
     filter: &ConversationFilter,
     offset: u64,
-    limit: usize,
+    size: PageSize,
 ) -> Result<(Vec<Conversation>, u64)> {
     let listing = match (&filter.agent_id, &filter.owner) {
         (None, None) => &OF_ALL,
@@ -153,7 +154,7 @@ pub(super) fn conversations(
         (Some(_), Some(_)) => &OF_AGENT_AND_USER,
     };
     let user = filter.owner.as_ref().map(|owner| user_text(owner.as_deref()));
-    let (limit, offset) = (limit_of(limit), signed(offset));
+    let (limit, offset) = (limit_of(size.records), signed(offset));
     let values: [(&str, &dyn ToSql); 4] =
         [(":user", &user), (":agent", &filter.agent_id), (":limit", &limit), (":offset", &offset)];
     let transaction = reading.unchecked_transaction()?;
@@ -165,7 +166,11 @@ pub(super) fn conversations(
     bind(&mut statement, &values)?;
     let mut rows = statement.raw_query();
     let name = |row: &rusqlite::Row<'_>| named("conversation", row, 2);
-    let page = reading.defects.readable_rows(&mut rows, name, conversation_of)?;
+    let mut room = size.room();
+    let page = reading.defects.readable_rows(&mut rows, name, |row| {
+        take_room(&mut room, row, 0)?;
+        conversation_of(row)
+    })?;
     Ok((page, total))
 }
 
@@ -173,7 +178,7 @@ pub(super) fn messages(
     reading: &Reading<'_>,
     key: &ConversationKey,
     before: Option<&str>,
-    limit: usize,
+    size: PageSize,
 ) -> Result<Vec<StoredMessage>> {
     let transaction = reading.unchecked_transaction()?;
     let found = by_key(&transaction, CONVERSATION, key, |row| row.get::<_, i64>(0))?;
@@ -187,8 +192,12 @@ pub(super) fn messages(
     };
     let Some(end) = end else { return Ok(Vec::new()) };
     let mut statement = transaction.prepare_cached(MESSAGES)?;
-    let mut rows = statement.query(params![conversation, end, limit_of(limit)])?;
-    let mut page = reading.defects.readable_rows(&mut rows, message_name, message_of)?;
+    let mut rows = statement.query(params![conversation, end, limit_of(size.records)])?;
+    let mut room = size.room();
+    let mut page = reading.defects.readable_rows(&mut rows, message_name, |row| {
+        take_room(&mut room, row, 0)?;
+        message_of(row)
+    })?;
     page.reverse();
     Ok(page)
 }
@@ -210,7 +219,7 @@ pub(super) fn search(
     agent: &str,
     user: Option<&str>,
     text: &str,
-    limit: usize,
+    size: PageSize,
 ) -> Result<Vec<(ConversationKey, StoredMessage)>> {
     let transaction = reading.unchecked_transaction()?;
     let mut statement = transaction.prepare_cached(MEMORY)?;
@@ -224,24 +233,32 @@ pub(super) fn search(
         let key = ConversationKey { agent_id, user_id, conversation_id: row.get(6)? };
         Ok((key, message_of(row)?))
     };
+    let mut room = size.room();
     let sought = sought_text(text);
     if is_too_short_for_index(&sought) {
         let mut statement = transaction.prepare_cached(NEWEST)?;
         let mut newest = statement.query(params![first, last, limit_of(SCANNED_MESSAGES_MAX)])?;
         let mut found = Vec::new();
-        while found.len() < limit
+        while found.len() < size.records
             && let Some(row) = newest.next()?
         {
             let read = reading.defects.readable(|| message_name(row), hit(row))?;
-            found.extend(read.filter(|(_, it)| it.searched_text().contains(&sought)));
+            let read = read.filter(|(_, it)| it.searched_text().contains(&sought));
+            if read.is_some() {
+                take_room(&mut room, row, 0)?;
+            }
+            found.extend(read);
         }
         return Ok(found);
     }
     // one phrase, whatever it contains: only a quote could end it, and quotes are doubled
     let phrase = format!("\"{}\"", sought.replace('"', "\"\""));
     let mut statement = transaction.prepare_cached(FOUND)?;
-    let mut found = statement.query(params![phrase, first, last, limit_of(limit)])?;
-    reading.defects.readable_rows(&mut found, message_name, hit)
+    let mut found = statement.query(params![phrase, first, last, limit_of(size.records)])?;
+    reading.defects.readable_rows(&mut found, message_name, |row| {
+        take_room(&mut room, row, 0)?;
+        hit(row)
+    })
 }
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ codes! {
             "Send a smaller body, or raise the limit, at all servers of a cluster.";
         MediaTypeUnsupported "media_type_unsupported" 415:
             "Unsupported content type",
-            "`Content-Type` is not JSON in UTF-8.",
+            "`Content-Type` is neither JSON nor `text/…` with a body that is JSON, or not in UTF-8. Without one, the body is taken as JSON.",
             "Send JSON with `Content-Type: application/json`.";
         EncodingUnsupported "encoding_unsupported" 415:
             "Unsupported content encoding",

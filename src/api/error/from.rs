@@ -3,7 +3,7 @@
 use greenroom_actors::agent::generation::GenerateError;
 use greenroom_actors::domain::fact::Suspension;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::ports::store::{AppendError, ReadError};
+use greenroom_actors::ports::store::{AppendError, PageTooLarge, ReadError};
 use greenroom_actors::requests::{
     ControlError, DescribeError, ResumeError, StartError, Unavailable,
 };
@@ -168,7 +168,15 @@ impl From<CancelGenerationError> for ApiError {
 
 impl From<ReadError> for ApiError {
     fn from(error: ReadError) -> Self {
-        Unavailable::from(error).into()
+        match error {
+            ReadError::TooLarge(PageTooLarge { fits }) => {
+                let what = format!(
+                    "must be at most {fits} here: the records have too many bytes for one page"
+                );
+                Self::InvalidQuery { name: "limit".to_owned(), what }
+            }
+            error => Unavailable::from(error).into(),
+        }
     }
 }
 

@@ -67,6 +67,9 @@ pub struct WhyView<'a> {
     pub server: Option<&'a str>,
     /// All current waits; empty if it has ended.
     pub waits_for: Vec<AwaitedView<'a>>,
+    /// How it will end after its compensations, with the time at which these began. Present while they run or wait; a
+    /// replay names its step then.
+    pub compensates: Option<EndView<'a>>,
     /// Present if it has ended.
     pub ended: Option<EndView<'a>>,
 }
@@ -85,6 +88,7 @@ impl<'a> WhyView<'a> {
                 .iter()
                 .map(|awaited| AwaitedView::of(awaited, wait_report))
                 .collect(),
+            compensates: wait_report.pending_ending.as_ref().map(EndView::of),
             ended: wait_report.ending.as_ref().map(EndView::of),
         }
     }

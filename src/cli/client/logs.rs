@@ -21,7 +21,7 @@ use super::session::{Session, attended};
 use super::text::{compact, items, plain, pretty, text};
 
 /// Most records that one request returns.
-const PAGE_MAX: usize = 1_000;
+const PAGE_MAX: u64 = 1_000;
 
 /// Most records of the time without a connection.
 const MISSED_MAX: &str = "1000";
@@ -53,13 +53,14 @@ pub(in crate::cli) struct Logs {
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
     /// Most recorded lines to show.
-    #[arg(short = 'n', long, default_value_t = 100)]
-    limit: usize,
+    #[arg(short = 'n', long, default_value_t = 100,
+        value_parser = clap::value_parser!(u64).range(..=PAGE_MAX))]
+    limit: u64,
 }
 
 /// Shows the log.
 pub(super) async fn run(session: &Session, logs: &Logs) -> Result<Exit, Failure> {
-    let limit = logs.limit.min(PAGE_MAX).to_string();
+    let limit = logs.limit.to_string();
     let given = [
         ("level", logs.level.as_deref()),
         ("workflowId", logs.workflow.as_deref()),

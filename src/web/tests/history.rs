@@ -60,3 +60,35 @@ async fn refusals_have_their_texts() {
         answer.assert_refusal(status, text);
     }
 }
+
+#[actix_web::test]
+async fn pages_with_too_many_bytes_say_how_many_records_are_one() {
+    let limits = RuntimeLimits { page_bytes_max: 2500, ..RuntimeLimits::default() };
+    let clock = Arc::new(SystemClock);
+    let site = Site::limited(WebConfig::default(), registry(), clock, limits).await;
+    let text = "tea ".repeat(250);
+    for number in 0..4 {
+        let body = json!({ "input": text, "options": { "userId": "ann", "conversationId": "c" } });
+        assert_eq!(site.post("/agents/assistant/text", &body).await.status, 200);
+        let id = format!("c{number}");
+        let body = json!({ "conversationId": id, "userId": "ann", "metadata": { "k": text } });
+        assert_eq!(site.post("/api/memory/conversations", &body).await.status, 201);
+    }
+    for path in [
+        "/agents/assistant/history?",
+        "/api/memory/conversations?userId=ann&",
+        "/api/memory/conversations/c/messages?userId=ann&",
+        "/api/memory/search?userId=ann&q=tea&",
+    ] {
+        let refused = site.get(&format!("{path}limit=4")).await;
+        assert_eq!(refused.header("x-error-code"), Some("query_invalid"), "{path}");
+        let error = refused.json()["error"].as_str().unwrap().to_owned();
+        let before = "Invalid query parameter limit: must be at most ";
+        let after = " here: the records have too many bytes for one page";
+        let fits = error.strip_prefix(before).and_then(|it| it.strip_suffix(after));
+        let fits: usize = fits.expect(&error).parse().unwrap();
+        assert!((1..4).contains(&fits), "{path}: {error}");
+        site.data(&format!("{path}limit={fits}")).await;
+        site.data(&format!("{path}limit=1")).await;
+    }
+}

@@ -158,7 +158,7 @@ fn an_execution_says_why_it_waits_and_how_it_ended() {
     let lines: Vec<_> = why.lines().collect();
     assert_eq!(lines[..3], ["approval x-1 is suspended", "", "waits for a resume: ann asks"]);
     assert!(why.contains(&format!("\n  ask     greenroom inbox show {ask}\n")), "{why}");
-    assert!(why.contains("\n  moves   resume: a resume with the requested data\n"), "{why}");
+    assert!(why.contains("\n  needs   resume: a resume with the requested data\n"), "{why}");
 
     let run = ["workflows", "run", "failing", "--execution-id", "f-1"];
     assert_eq!(seat.run(&run).code, 1);

@@ -261,9 +261,11 @@ impl Cluster<'_> {
                 self.fail(lives, "requests are not answered");
             }
             let mut clients = clients.join();
-            let servers: Vec<_> = lives.iter().map(Life::server).collect();
-            heal(&mut clients, &servers, &self.around.ledger);
-            drop(servers);
+            self.watch(|| {
+                self.settle(lives);
+                let servers: Vec<_> = lives.iter().map(Life::server).collect();
+                heal(&mut clients, &servers, &self.around.ledger);
+            });
             if !readers.ends() {
                 self.fail(lives, "streams do not end");
             }
@@ -310,6 +312,7 @@ fn drill(part: u64, wrong_clock: Option<WrongClock>) {
     let mut rng = Rng::new();
     let mut lives: Vec<_> = cluster.members.iter().map(|member| member.live(&mut rng)).collect();
     let mut outcome = cluster.suffer(&mut lives, &mut rng, seconds * part / 4);
+    cluster.settle(&mut lives);
     let servers: Vec<&Server> = lives.iter().map(Life::server).collect();
     let report = cluster.check_outcome(&mut outcome, &servers);
     drop(servers);

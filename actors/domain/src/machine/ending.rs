@@ -56,6 +56,20 @@ impl Machine {
     /// Returns the end of the execution; `None` if it has not ended.
     pub fn ending(&self) -> Option<Ending> {
         let end = self.state.end.clone()?;
+        let replayable = self.replayable_steps(&self.plan);
+        Some(Ending { replayable, ..self.ending_of(end) })
+    }
+
+    /// Returns the end that follows the compensations, at the time at which they began, without steps
+    /// to replay from; `None` unless the execution compensates.
+    pub fn pending_ending(&self) -> Option<Ending> {
+        let compensating =
+            self.state.compensating.as_deref().filter(|_| self.state.end.is_none())?;
+        let (outcome, by) = (compensating.outcome.clone(), compensating.by.clone());
+        Some(self.ending_of(End { at: compensating.since, outcome, by }))
+    }
+
+    fn ending_of(&self, end: End) -> Ending {
         let failed = match &end.outcome {
             Outcome::Failed { path, .. } => path.clone().or_else(|| self.failed_path()),
             Outcome::Completed { .. } | Outcome::Cancelled { .. } => None,
@@ -72,8 +86,7 @@ impl Machine {
         let mut skipped = self.skipped_compensations();
         let skipped_before = skipped.len().saturating_sub(SKIPPED_MAX);
         skipped.drain(..skipped_before);
-        let replayable = self.replayable_steps(&self.plan);
-        Some(Ending { end, failed, replayable, skipped, skipped_before })
+        Ending { end, failed, replayable: Vec::new(), skipped, skipped_before }
     }
 
     fn skipped_compensations(&self) -> Vec<SkippedCompensation> {

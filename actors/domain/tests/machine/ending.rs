@@ -1,7 +1,10 @@
 //! Ends of executions, as shown to callers.
 
+use std::sync::Arc;
+
 use greenroom_domain::failure::{AttemptFailure, ErrorClass, ErrorKind};
-use greenroom_domain::machine::Ending;
+use greenroom_domain::machine::{Command, Ending};
+use greenroom_domain::principal::Principal;
 use greenroom_domain::state::Outcome;
 use serde_json::json;
 
@@ -70,4 +73,30 @@ fn other_ends_have_no_failure_and_can_be_replayed() {
     assert_eq!((ending(&world).failed, replayable(&world)), (None, vec!["a".into(), "b".into()]));
     let world = World::of(vec![map("a", 1), map("b", 2)]);
     assert_eq!((ending(&world).failed, replayable(&world)), (None, vec!["a".into(), "b".into()]));
+}
+
+#[test]
+fn an_execution_that_compensates_tells_the_end_that_follows() {
+    let cancelled = Outcome::Cancelled { reason: "no stock".into() };
+    for (is_cancelled, place) in [(false, Some("b")), (true, None)] {
+        let mut world = World::of(vec![run("a").undone(), run("b")]);
+        world.finish("a", 1);
+        assert_eq!(world.machine.pending_ending(), None, "it runs");
+        if is_cancelled {
+            let by = Some(Arc::new(Principal::claimed("eve")));
+            world.send(Command::Cancel { reason: "no stock".into(), by, compensate: true });
+        } else {
+            world.fail("b", "boom");
+        }
+        let pending = world.machine.pending_ending().expect("it compensates");
+        assert_eq!(world.machine.ending(), None);
+        assert!(pending.replayable.is_empty());
+        let end = &pending.end;
+        assert_eq!(end.outcome == cancelled, is_cancelled);
+        assert_eq!(end.by.as_ref().map(|by| &*by.id), is_cancelled.then_some("eve"));
+        assert_eq!(pending.failed.as_ref().map(|failed| &*failed.path), place);
+        world.finish("a:compensate", 0);
+        assert_eq!(world.machine.pending_ending(), None, "it has ended");
+        assert_eq!(ending(&world).end.outcome, pending.end.outcome);
+    }
 }

@@ -33,7 +33,8 @@ use crate::ports::model::ToolSpec;
 use crate::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use crate::ports::store::{
     AppendError, ConversationKey, GenerationEntry, GenerationPage, GenerationRecord,
-    GenerationStatus, GenerationWrite, Read, Row, StoredContinuation, UserCursor, Written,
+    GenerationStatus, GenerationWrite, PageSize, Read, Row, StoredContinuation, UserCursor,
+    Written,
 };
 use crate::registry::Registry;
 use crate::visibility::Visibility;
@@ -116,9 +117,9 @@ impl crate::ports::store::Generations for History {
         agent: &'a str,
         user: Option<&'a str>,
         offset: u64,
-        limit: usize,
+        size: PageSize,
     ) -> Read<'a, GenerationPage> {
-        self.store.generations(agent, user, offset, limit)
+        self.store.generations(agent, user, offset, size)
     }
 
     fn generation<'a>(&'a self, id: &'a str) -> Read<'a, Option<GenerationEntry>> {

@@ -14,8 +14,8 @@ use crate::domain::message::{Part, Role};
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
     ApprovedTools, ContinuationChange, ConversationKey, ConversationWrite, GenerationRecord,
-    GenerationStatus, GenerationWrite, Row, StepOrigin, StoredContinuation, StoredMessage,
-    UserCursor,
+    GenerationStatus, GenerationWrite, PageSize, Row, StepOrigin, StoredContinuation,
+    StoredMessage, UserCursor,
 };
 
 /// Number of writes that settle one generation at the same time.
@@ -128,7 +128,7 @@ async fn a_generation_is_settled_at_its_revision(bench: Bench) {
     assert_eq!(continuation(&bench, "g1").await, stored(1, "first"));
     assert_eq!(listed(&bench, &open_ones()).await, ["first"], "no ask was opened");
     let texts = async || {
-        let messages = read(bench.store.messages(&key("c1", None), None, 10)).await;
+        let messages = read(bench.store.messages(&key("c1", None), None, PageSize::of(10))).await;
         messages.into_iter().map(|message| message.id).collect::<Vec<_>>()
     };
     assert_eq!(texts().await, ["first"], "no message was added");

@@ -11,7 +11,8 @@ use crate::domain::message::{Part, Role};
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
     AppendError, ApprovedTools, ContinuationChange, Conversation, ConversationFilter,
-    ConversationKey, ConversationPatch, ConversationWrite, GenerationWrite, StoredMessage,
+    ConversationKey, ConversationPatch, ConversationWrite, GenerationWrite, PageSize,
+    StoredMessage,
 };
 
 pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
@@ -70,7 +71,7 @@ pub(super) async fn add(bench: &Bench, messages: ConversationWrite) {
 }
 
 pub(super) async fn messages(bench: &Bench, key: &ConversationKey) -> Vec<StoredMessage> {
-    read(bench.store.messages(key, None, usize::MAX)).await
+    read(bench.store.messages(key, None, PageSize::of(usize::MAX))).await
 }
 
 pub(super) fn ids(messages: &[StoredMessage]) -> Vec<&str> {
@@ -82,7 +83,7 @@ async fn conversation(bench: &Bench, key: &ConversationKey) -> Option<Conversati
 }
 
 pub(super) async fn list(bench: &Bench, filter: &ConversationFilter) -> (Vec<String>, u64) {
-    let (page, total) = read(bench.store.conversations(filter, 0, usize::MAX)).await;
+    let (page, total) = read(bench.store.conversations(filter, 0, PageSize::of(usize::MAX))).await;
     let id = |conversation: Conversation| conversation.key.conversation_id.to_string();
     (page.into_iter().map(id).collect(), total)
 }
@@ -192,7 +193,7 @@ async fn messages_are_paged(bench: Bench) {
         add(&bench, write(&key, some.to_vec())).await;
     }
     let mut pages = pages::every("messages", async |before: Option<String>| {
-        let page = read(bench.store.messages(&key, before.as_deref(), 128)).await;
+        let page = read(bench.store.messages(&key, before.as_deref(), PageSize::of(128))).await;
         let oldest = page.first().map(|message| message.id.to_string());
         (page, oldest)
     })
@@ -201,14 +202,17 @@ async fn messages_are_paged(bench: Bench) {
     assert_eq!(pages.len(), 8, "pages of 128");
     let paged: Vec<_> = pages.into_iter().rev().flatten().collect();
     assert_eq!(paged, all, "1000 messages, page by page");
-    let unknown = read(bench.store.messages(&key, Some("nowhere"), 10)).await;
+    let unknown = read(bench.store.messages(&key, Some("nowhere"), PageSize::of(10))).await;
     assert!(unknown.is_empty(), "before a message that is not there");
     for (id, is_there) in [("m0", true), ("m999", true), ("m1000", false), ("nowhere", false)] {
         assert_eq!(read(bench.store.has_message(&key, id)).await, is_there, "{id}");
     }
     let other = ConversationKey { conversation_id: Arc::from("other"), ..key.clone() };
     assert!(!read(bench.store.has_message(&other, "m0")).await, "of another conversation");
-    assert!(read(bench.store.messages(&key, None, 0)).await.is_empty(), "a page of none");
+    assert!(
+        read(bench.store.messages(&key, None, PageSize::of(0))).await.is_empty(),
+        "a page of none"
+    );
 }
 
 async fn all_kinds_of_parts_are_stored(bench: Bench) {
@@ -333,7 +337,9 @@ async fn lists_are_filtered_and_paged(bench: Bench) {
             let expected: Vec<_> = all.iter().filter(is_wanted).cloned().collect();
             for (offset, limit) in [(0, 100), (0, 3), (2, 4), (23, 5), (100, 5), (0, 0)] {
                 let page: Vec<_> = expected.iter().skip(offset).take(limit).cloned().collect();
-                let found = read(bench.store.conversations(&filter, offset as u64, limit)).await;
+                let found =
+                    read(bench.store.conversations(&filter, offset as u64, PageSize::of(limit)))
+                        .await;
                 assert_eq!(found, (page, expected.len() as u64), "{filter:?} {offset} {limit}");
             }
         }

@@ -13,7 +13,7 @@ use crate::domain::trace::{EntityType, Trace, TraceOrigin};
 use crate::ports::model::{FinishReason, Served, Usage};
 use crate::ports::store::{
     ContinuationChange, GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus,
-    GenerationStep, GenerationWrite, Period, StepOrigin, TurnTiming,
+    GenerationStep, GenerationWrite, PageSize, Period, StepOrigin, TurnTiming,
 };
 
 pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
@@ -119,19 +119,19 @@ async fn assert_kept(bench: &Bench, record: &GenerationRecord, steps: &[Arc<Gene
     let steps = steps.iter().map(|step| (**step).clone()).collect();
     let expected = GenerationEntry { record: record.clone(), steps };
     assert_eq!(entry(bench, &record.id).await.as_ref(), Some(&expected), "by its id");
-    let page = read(bench.store.generations(&record.agent_id, None, 0, 100)).await;
+    let page = read(bench.store.generations(&record.agent_id, None, 0, PageSize::of(100))).await;
     let listed = page.entries.iter().find(|entry| entry.record.id == record.id);
     assert_eq!(listed, Some(&expected), "in the history");
 }
 
 /// Returns the ids of a page.
 pub(super) async fn page(bench: &Bench, agent: &str, offset: u64, limit: usize) -> Vec<String> {
-    let page = read(bench.store.generations(agent, None, offset, limit)).await;
+    let page = read(bench.store.generations(agent, None, offset, PageSize::of(limit))).await;
     page.entries.into_iter().map(|entry| entry.record.id).collect()
 }
 
 pub(super) async fn total(bench: &Bench, agent: &str) -> u64 {
-    read(bench.store.generations(agent, None, 0, 1)).await.total
+    read(bench.store.generations(agent, None, 0, PageSize::of(1))).await.total
 }
 
 async fn a_record_is_stored_whole(bench: Bench) {
@@ -213,7 +213,8 @@ async fn the_history_is_in_the_order_of_first_records(bench: Bench) {
     for (offset, limit, expected) in cases {
         let found = page(&bench, "clerk", offset, limit).await;
         assert_eq!(found, expected, "{limit} generations without the newest {offset}");
-        let counted = read(bench.store.generations("clerk", None, offset, limit)).await.total;
+        let counted =
+            read(bench.store.generations("clerk", None, offset, PageSize::of(limit))).await.total;
         assert_eq!(counted, 5, "the total does not depend on the page");
     }
 }
@@ -250,7 +251,7 @@ async fn generations_of_a_user_are_counted_and_paged(bench: Bench) {
     own.push("g1".to_owned());
     own.sort_by_key(|id| std::cmp::Reverse(id[1..].parse::<u32>().expect("a number")));
     let of_user = async |user, offset: usize, limit| {
-        let page = bench.store.generations("clerk", Some(user), offset as u64, limit);
+        let page = bench.store.generations("clerk", Some(user), offset as u64, PageSize::of(limit));
         let GenerationPage { entries, total } = read(page).await;
         let is_whole = |entry: &GenerationEntry| !entry.steps.is_empty();
         assert!(entries.iter().all(is_whole), "with their steps");

@@ -10,7 +10,7 @@ use crate::domain::message::Part;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
     AppendError, Conversation, ConversationFilter, ConversationKey, ConversationPatch,
-    ConversationWrite, GenerationRecord, SCANNED_MESSAGES_MAX, SEARCHED_CHARS_MAX,
+    ConversationWrite, GenerationRecord, PageSize, SCANNED_MESSAGES_MAX, SEARCHED_CHARS_MAX,
     SOUGHT_CHARS_MAX, StoredMessage,
 };
 
@@ -27,7 +27,7 @@ pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
 
 /// Searches messages of the agent `clerk`; returns their ids.
 async fn search(bench: &Bench, user: Option<&str>, text: &str, limit: usize) -> Vec<String> {
-    let found = read(bench.store.search_messages("clerk", user, text, limit)).await;
+    let found = read(bench.store.search_messages("clerk", user, text, PageSize::of(limit))).await;
     found.into_iter().map(|(_, message)| message.id).collect()
 }
 
@@ -93,9 +93,11 @@ async fn texts_are_found(bench: Bench) {
         assert_eq!(search(&bench, Some("u1"), text, 100).await, expected, "search {text:?}");
     }
     assert_eq!(search(&bench, None, "turin", 9).await, ["stranger"], "of anonymous callers");
-    let unknown = read(bench.store.search_messages("unknown", Some("u1"), "turin", 9)).await;
+    let unknown =
+        read(bench.store.search_messages("unknown", Some("u1"), "turin", PageSize::of(9))).await;
     assert!(unknown.is_empty(), "of an agent without conversations");
-    let found = read(bench.store.search_messages("clerk", Some("u1"), "turin", 9)).await;
+    let found =
+        read(bench.store.search_messages("clerk", Some("u1"), "turin", PageSize::of(9))).await;
     assert_eq!(found, [(own, said[0].clone())], "where it was said, and the whole message");
 }
 

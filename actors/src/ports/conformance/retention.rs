@@ -11,7 +11,7 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
     ContinuationChange, Cursor, Ended, EndedExecutions, EndedGenerations, ExecutionFilter,
-    GenerationStatus, GenerationWrite, Row, Status, Timer, TimerChange, TimerKey,
+    GenerationStatus, GenerationWrite, PageSize, Row, Status, Timer, TimerChange, TimerKey,
 };
 
 pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
@@ -215,7 +215,8 @@ async fn old_generations_are_deleted_and_pages_move_up(bench: Bench) {
     let left: Vec<String> = [9, 8, 7, 6, 5, 3].iter().map(|n| format!("clerk-{n}")).collect();
     for offset in 0..7 {
         for limit in [1, 2, 10] {
-            let page = read(bench.store.generations("clerk", None, offset, limit)).await;
+            let page =
+                read(bench.store.generations("clerk", None, offset, PageSize::of(limit))).await;
             let ids: Vec<_> = page.entries.iter().map(|it| it.record.id.clone()).collect();
             let from = usize::try_from(offset).expect("small");
             let wanted: Vec<_> = left.iter().skip(from).take(limit).cloned().collect();
@@ -224,6 +225,6 @@ async fn old_generations_are_deleted_and_pages_move_up(bench: Bench) {
         }
     }
     assert!(read(bench.store.generation("clerk-1")).await.is_none(), "gone by its id, too");
-    let other = read(bench.store.generations("porter", None, 0, 10)).await;
+    let other = read(bench.store.generations("porter", None, 0, PageSize::of(10))).await;
     assert_eq!(other.total, 1, "another agent's history stays");
 }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use serde::Serialize;
 
 use super::asks::Owner;
 use super::conversations::StoredConversations;
@@ -14,7 +15,8 @@ use crate::domain::time::Timestamp;
 use crate::ports::store::{
     AppendError, AskSubject, AskedCall, AskedStep, ContinuationChange, ConversationKey,
     GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus, GenerationWrite,
-    Generations, NewAsk, Read, Row, StepOrigin, StoredContinuation, UserCursor, Written,
+    Generations, NewAsk, PageSize, PageTooLarge, Read, Row, StepOrigin, StoredContinuation,
+    UserCursor, Written,
 };
 
 /// Records of all agents, in the order in which they were first recorded.
@@ -263,16 +265,18 @@ impl Generations for MemoryStore {
         agent_id: &'a str,
         user_id: Option<&'a str>,
         offset: u64,
-        limit: usize,
+        size: PageSize,
     ) -> Read<'a, GenerationPage> {
         let matches = |entry: &&GenerationEntry| {
             entry.record.agent_id == agent_id
                 && (user_id.is_none() || entry.record.user_id.as_deref() == user_id)
         };
-        self.read(|state| {
+        self.read_page(|state| {
             let all = state.agents.generations.iter().rev().filter(matches);
-            let (page, total) = page_of(all.collect(), offset, limit);
-            GenerationPage { entries: page.into_iter().cloned().collect(), total }
+            let (page, total) = page_of(all.collect(), offset, size.records);
+            let bytes = |it: &&GenerationEntry| json_bytes(&it.record) + json_bytes(&it.steps);
+            let page = fitting(page, size, bytes)?;
+            Ok(GenerationPage { entries: page.into_iter().cloned().collect(), total })
         })
     }
 
@@ -298,6 +302,22 @@ impl Generations for MemoryStore {
             }
         })
     }
+}
+
+/// Returns the records if they are a page of this size.
+pub(super) fn fitting<T>(
+    records: Vec<T>,
+    size: PageSize,
+    bytes: impl Fn(&T) -> usize,
+) -> Result<Vec<T>, PageTooLarge> {
+    let mut room = size.room();
+    records.iter().try_for_each(|record| room.take(bytes(record)))?;
+    Ok(records)
+}
+
+/// Returns the bytes of a value as JSON.
+pub(super) fn json_bytes(value: &impl Serialize) -> usize {
+    serde_json::to_vec(value).map_or(0, |json| json.len())
 }
 
 /// Cuts a page out of a list; returns it with the length of the list.

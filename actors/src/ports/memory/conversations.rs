@@ -4,12 +4,12 @@ use std::future::ready;
 use std::sync::Arc;
 
 use super::MemoryStore;
-use super::agents::page_of;
+use super::agents::{fitting, json_bytes, page_of};
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
     AppendError, ApprovedTools, Conversation, ConversationFilter, ConversationKey,
-    ConversationPatch, ConversationWrite, Conversations, Read, SCANNED_MESSAGES_MAX, StoredMessage,
-    Written, is_too_short_for_index, sought_text,
+    ConversationPatch, ConversationWrite, Conversations, PageSize, Read, SCANNED_MESSAGES_MAX,
+    StoredMessage, Written, is_too_short_for_index, sought_text,
 };
 
 /// Conversations of all agents, in the order of their creation.
@@ -134,19 +134,24 @@ impl Conversations for MemoryStore {
         &'a self,
         filter: &'a ConversationFilter,
         offset: u64,
-        limit: usize,
+        size: PageSize,
     ) -> Read<'a, (Vec<Conversation>, u64)> {
         let matches = |conversation: &Conversation| {
             let key = &conversation.key;
             let by_agent = filter.agent_id.as_deref().is_none_or(|id| *key.agent_id == *id);
             by_agent && filter.owner.as_ref().is_none_or(|owner| *owner == key.user_id)
         };
-        self.read(|state| {
+        let bytes = |it: &Conversation| {
+            let texts = [&it.title, &it.working_memory].into_iter().flatten();
+            json_bytes(&it.metadata) + texts.map(String::len).sum::<usize>()
+        };
+        self.read_page(|state| {
             let all = state.agents.conversations.all.iter().map(|kept| &kept.conversation);
             let all = all.rev().filter(|conversation| matches(conversation));
             let mut found: Vec<_> = all.cloned().collect();
             found.sort_by_key(|conversation| std::cmp::Reverse(conversation.updated_at));
-            page_of(found, offset, limit)
+            let (page, total) = page_of(found, offset, size.records);
+            Ok((fitting(page, size, bytes)?, total))
         })
     }
 
@@ -154,15 +159,16 @@ impl Conversations for MemoryStore {
         &'a self,
         key: &'a ConversationKey,
         before: Option<&'a str>,
-        limit: usize,
+        size: PageSize,
     ) -> Read<'a, Vec<StoredMessage>> {
-        self.read(|state| {
+        self.read_page(|state| {
             let all = state.agents.conversations.find(key).map_or(&[][..], |kept| &kept.messages);
             let end = match before {
                 None => all.len(),
                 Some(id) => all.iter().position(|message| message.id == id).unwrap_or(0),
             };
-            all[end.saturating_sub(limit)..end].to_vec()
+            let newest = all[end.saturating_sub(size.records)..end].iter().rev().collect();
+            Ok(fitting(newest, size, json_bytes)?.into_iter().rev().cloned().collect())
         })
     }
 
@@ -178,9 +184,9 @@ impl Conversations for MemoryStore {
         agent_id: &'a str,
         user_id: Option<&'a str>,
         text: &'a str,
-        limit: usize,
+        size: PageSize,
     ) -> Read<'a, Vec<(ConversationKey, StoredMessage)>> {
-        self.read(|state| {
+        self.read_page(|state| {
             let sought = sought_text(text);
             let mut own = Vec::new();
             for StoredConversation { conversation, messages, numbers, .. } in
@@ -196,7 +202,9 @@ impl Conversations for MemoryStore {
                 own.truncate(SCANNED_MESSAGES_MAX);
             }
             let found = own.into_iter().filter(|(.., it)| it.searched_text().contains(&sought));
-            found.take(limit).map(|(_, key, it)| (key.clone(), it.clone())).collect()
+            let found =
+                fitting(found.take(size.records).collect(), size, |(.., it)| json_bytes(it))?;
+            Ok(found.into_iter().map(|(_, key, it)| (key.clone(), it.clone())).collect())
         })
     }
 

@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{AppendError, Read};
+use super::{AppendError, PageSize, Read};
 use crate::domain::message::{Part, Role};
 use crate::domain::time::Timestamp;
 
@@ -131,15 +131,15 @@ pub trait Conversations: Send + Sync {
         &'a self,
         filter: &'a ConversationFilter,
         offset: u64,
-        limit: usize,
+        size: PageSize,
     ) -> Read<'a, (Vec<Conversation>, u64)>;
 
-    /// Returns the newest `limit` messages (before the message `before`), oldest first.
+    /// Returns the newest messages (before the message `before`), oldest first.
     fn messages<'a>(
         &'a self,
         key: &'a ConversationKey,
         before: Option<&'a str>,
-        limit: usize,
+        size: PageSize,
     ) -> Read<'a, Vec<StoredMessage>>;
 
     /// Returns true if the conversation has a message with this id.
@@ -153,7 +153,7 @@ pub trait Conversations: Send + Sync {
         agent_id: &'a str,
         user_id: Option<&'a str>,
         text: &'a str,
-        limit: usize,
+        size: PageSize,
     ) -> Read<'a, Vec<(ConversationKey, StoredMessage)>>;
 
     /// Rejected with [`AppendError::Exists`] if the conversation exists.

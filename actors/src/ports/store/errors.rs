@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::PageTooLarge;
+
 /// Reason for rejecting an append, of which nothing was stored but for [`AppendError::Unsettled`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {
@@ -31,4 +33,7 @@ pub enum ReadError {
     /// Lists and searches skip such records instead.
     #[error("the record of {0} is corrupt")]
     Corrupt(Arc<str>),
+    /// The records of a page have too many bytes. Only of reads with a [`PageSize`](super::PageSize).
+    #[error(transparent)]
+    TooLarge(#[from] PageTooLarge),
 }

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    AppendError, AskChange, ConversationKey, ConversationWrite, Read, Row, TurnTiming, Written,
+    AppendError, AskChange, ConversationKey, ConversationWrite, PageSize, Read, Row, TurnTiming,
+    Written,
 };
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::message::{ToolCall, ToolResult};
@@ -225,7 +226,7 @@ pub trait Generations: Send + Sync {
         agent_id: &'a str,
         user_id: Option<&'a str>,
         offset: u64,
-        limit: usize,
+        size: PageSize,
     ) -> Read<'a, GenerationPage>;
 
     /// Marks generations that are still `working`, have no continuation and do not belong to a

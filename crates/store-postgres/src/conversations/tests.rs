@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
-    Conversation, ConversationKey, ConversationPatch, Conversations as _,
+    Conversation, ConversationKey, ConversationPatch, Conversations as _, PageSize,
 };
 use greenroom_store_codec::prepared::PreparedConversation;
 use serde_json::Map;
@@ -168,7 +168,7 @@ async fn texts_beyond_the_newest_messages_are_found_by_their_trigrams() {
     );
     lab.sql(&add);
     let search = async |text: &str| {
-        let found = lab.store.search_messages("clerk", None, text, 9).await.unwrap();
+        let found = lab.store.search_messages("clerk", None, text, PageSize::of(9)).await.unwrap();
         found.len()
     };
     for (text, expected) in [

@@ -1,12 +1,16 @@
 //! A connection of the pool.
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::{GenericClient, Object, Transaction};
+use futures_util::TryStreamExt as _;
+use greenroom_actors::ports::store::{PageSize, PageTooLarge};
 use tokio::time::timeout;
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
 use super::{Failure, Values};
@@ -71,6 +75,29 @@ impl Questions {
         self.answered(asking).await
     }
 
+    async fn page(
+        &self,
+        client: &impl GenericClient,
+        sql: &str,
+        values: Values<'_>,
+        size: PageSize,
+    ) -> Result<Result<Vec<Row>, PageTooLarge>, Failure> {
+        let asking = async {
+            let statement = client.prepare_cached(sql).await?;
+            let values = values.iter().map(|value| *value as &dyn ToSql);
+            let mut rows = pin!(client.query_raw(&statement, values).await?);
+            let (mut page, mut room) = (Vec::new(), size.room());
+            while let Some(row) = rows.try_next().await? {
+                if let Err(refusal) = room.take(row.raw_size_bytes()) {
+                    return Ok(Err(refusal));
+                }
+                page.push(row);
+            }
+            Ok(Ok(page))
+        };
+        self.answered(asking).await
+    }
+
     async fn query_opt(
         &self,
         client: &impl GenericClient,
@@ -101,6 +128,16 @@ impl Connection {
     /// Returns all rows of a query.
     pub(crate) async fn query(&self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
         self.questions.query(&self.object, sql, values).await
+    }
+
+    /// Returns the rows of a page. Those of one with too many bytes are not read to the end.
+    pub(super) async fn page(
+        &self,
+        sql: &str,
+        values: Values<'_>,
+        size: PageSize,
+    ) -> Result<Result<Vec<Row>, PageTooLarge>, Failure> {
+        self.questions.page(&self.object, sql, values, size).await
     }
 
     /// Returns the only row of a query, or none.

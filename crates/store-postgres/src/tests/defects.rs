@@ -10,7 +10,7 @@ use greenroom_actors::domain::trace::own_trace_id;
 use greenroom_actors::ports::conformance::{Bench, completed, step_started};
 use greenroom_actors::ports::store::{
     Definitions as _, ExecutionFilter, Executions as _, FactCursor, Generations as _, Journal as _,
-    ReadError, Root, RootFilter, Status, TimerKey, TraceQuery, Traces as _,
+    PageSize, ReadError, Root, RootFilter, Status, TimerKey, TraceQuery, Traces as _,
 };
 use serde_json::json;
 
@@ -158,7 +158,7 @@ async fn a_damaged_generation_is_omitted_from_histories_and_traces() {
         let Some(fresh) = Fresh::damaged(damage).await else { return };
         let store = &fresh.store;
         corrupt("generation g2")(store.generation("g2").await);
-        let page = store.generations("clerk", None, 0, 10).await.unwrap();
+        let page = store.generations("clerk", None, 0, PageSize::of(10)).await.unwrap();
         let ids: Vec<&str> = page.entries.iter().map(|it| it.record.id.as_str()).collect();
         assert_eq!((ids.as_slice(), page.total), (&["g3", "g1"][..], 3), "{damage}");
         let trace = store.trace(&query(&own_trace_id("g2"))).await.unwrap();

@@ -11,7 +11,7 @@ use greenroom_actors::ports::meter::NoMeter;
 use greenroom_actors::ports::store::{
     AppendError, ApprovedTools, ContinuationChange, ConversationKey, ConversationWrite,
     Conversations as _, GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite,
-    Generations as _, Journal as _, StoredMessage,
+    Generations as _, Journal as _, PageSize, StoredMessage,
 };
 use support::postgres::Server;
 use support::proxy::{Proxy, Way};
@@ -111,7 +111,7 @@ async fn texts(store: &PostgresStore, id: &str) -> Vec<String> {
 }
 
 async fn ids(store: &PostgresStore, conversation: &str) -> Vec<String> {
-    let found = store.messages(&key(conversation), None, 1000).await.unwrap();
+    let found = store.messages(&key(conversation), None, PageSize::of(1000)).await.unwrap();
     found.into_iter().map(|message| message.id).collect()
 }
 
@@ -133,7 +133,7 @@ async fn records_that_are_queued_together_keep_their_order() {
         recording.push(record(&lab.store, ended));
     }
     assert!(join_all(recording).await.into_iter().all(|result| result == Ok(())));
-    let page = lab.store.generations("clerk", None, 0, 100).await.unwrap();
+    let page = lab.store.generations("clerk", None, 0, PageSize::of(100)).await.unwrap();
     assert_eq!(page.total, 30);
     let newest_first: Vec<_> = (0..30).rev().map(|i| format!("g{i}")).collect();
     let found: Vec<_> = page.entries.iter().map(|entry| entry.record.id.clone()).collect();
@@ -147,7 +147,8 @@ async fn records_that_are_queued_together_keep_their_order() {
         let expected: Vec<_> = (0..10).map(|i| format!("g{}", i * 3 + remainder)).collect();
         assert_eq!(ids(&lab.store, &format!("c{remainder}")).await, expected);
     }
-    let found = lab.store.search_messages("clerk", None, "text of", 100).await.unwrap();
+    let found =
+        lab.store.search_messages("clerk", None, "text of", PageSize::of(100)).await.unwrap();
     let found: Vec<_> = found.into_iter().map(|(_, message)| message.id).collect();
     assert_eq!(found, newest_first, "also across conversations");
 }
@@ -213,7 +214,7 @@ async fn a_commit_whose_answer_is_lost_is_acknowledged_and_not_repeated() {
     let writes = "SELECT batch = 4 AND session = 2 FROM lanes WHERE lane = -2";
     assert!(watcher.query_one(writes, &[]).await.unwrap().get::<_, bool>(0));
     assert_eq!(record(&store, working("g5")).await, Ok(()));
-    assert_eq!(store.generations("clerk", None, 0, 9).await.unwrap().total, 5);
+    assert_eq!(store.generations("clerk", None, 0, PageSize::of(9)).await.unwrap().total, 5);
 }
 
 #[tokio::test]

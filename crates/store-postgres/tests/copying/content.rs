@@ -7,7 +7,7 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::RootRow;
 use greenroom_actors::ports::store::{
     Ask, AskContent, AskFilter, Conversation, ConversationFilter, ExecutionCount, ExecutionFilter,
-    GenerationPage, IdempotencyRecord, LogFilter, LogPage, Projection, Row, Store,
+    GenerationPage, IdempotencyRecord, LogFilter, LogPage, PageSize, Projection, Row, Store,
     StoredContinuation, StoredMessage, Timer,
 };
 use greenroom_actors::visibility::Visibility;
@@ -77,13 +77,16 @@ pub(super) async fn content(store: &dyn Store) -> Content {
         executions.push(execution(store, projection).await);
     }
     let all = ConversationFilter::default();
-    let conversations = store.conversations(&all, 0, 100).await.unwrap();
+    let conversations = store.conversations(&all, 0, PageSize::of(100)).await.unwrap();
     let mut messages = BTreeMap::new();
     for conversation in &conversations.0 {
         let name = conversation.key.conversation_id.to_string();
-        messages.insert(name, store.messages(&conversation.key, None, 100).await.unwrap());
+        messages.insert(
+            name,
+            store.messages(&conversation.key, None, PageSize::of(100)).await.unwrap(),
+        );
     }
-    let found = store.search_messages("clerk", Some("u1"), "e", 100).await.unwrap();
+    let found = store.search_messages("clerk", Some("u1"), "e", PageSize::of(100)).await.unwrap();
     let mut traces = Vec::new();
     for row in 1..10 {
         traces.push(store.trace_of(RootRow::Generation(row)).await.unwrap());
@@ -100,7 +103,7 @@ pub(super) async fn content(store: &dyn Store) -> Content {
         continuation: store.continuation("g3").await.unwrap(),
         key: store.idempotency("start u1 key", Timestamp(0)).await.unwrap(),
         definition: definition(store, "d1").await,
-        history: store.generations("clerk", None, 0, 100).await.unwrap(),
+        history: store.generations("clerk", None, 0, PageSize::of(100)).await.unwrap(),
         conversations,
         messages,
         found: found.into_iter().map(|(_, message)| message).collect(),

@@ -8,8 +8,8 @@ use greenroom_actors::domain::principal::{FORGOTTEN, Principal};
 use greenroom_actors::observe::log_record::{LogLevel, LogRecord};
 use greenroom_actors::ports::store::{
     ApprovedTools, ContinuationChange, ConversationFilter, ConversationWrite, Conversations as _,
-    GenerationStep, GenerationWrite, LogFilter, Logs as _, ReadError, Retention as _, Root,
-    RootFilter, StoredMessage, TimerKey, TraceQuery, Traces as _,
+    GenerationStep, GenerationWrite, LogFilter, Logs as _, PageSize, ReadError, Retention as _,
+    Root, RootFilter, StoredMessage, TimerKey, TraceQuery, Traces as _,
 };
 use serde_json::json;
 
@@ -207,7 +207,7 @@ async fn a_damaged_generation_is_omitted_from_the_history() {
         let store = &damaged.store;
         corrupt("generation g2")(store.generation("g2").await);
         for user in [None, Some("u1")] {
-            let page = store.generations("clerk", user, 0, 10).await.unwrap();
+            let page = store.generations("clerk", user, 0, PageSize::of(10)).await.unwrap();
             let ids: Vec<&str> = page.entries.iter().map(|it| it.record.id.as_str()).collect();
             assert_eq!((ids.as_slice(), page.total), (&["g3", "g1"][..], 3), "{damage}");
         }
@@ -226,12 +226,13 @@ async fn a_damaged_message_is_omitted_from_its_conversation() {
     let damaged = Damaged::open(sound().await, damage);
     let store = &damaged.store;
     let messages = async |id: &str| -> Vec<String> {
-        let messages = store.messages(&key(id), None, 10).await.unwrap();
+        let messages = store.messages(&key(id), None, PageSize::of(10)).await.unwrap();
         messages.into_iter().map(|message| message.id).collect()
     };
     assert_eq!(messages("talk").await, ["m-g1", "m-g3"]);
     for sought in ["text of", "te"] {
-        let found = store.search_messages("clerk", Some("u1"), sought, 10).await.unwrap();
+        let found =
+            store.search_messages("clerk", Some("u1"), sought, PageSize::of(10)).await.unwrap();
         assert_eq!(found.len(), 2, "{sought}");
     }
     // a copy of a conversation is made by the writer, which reads the messages
@@ -248,7 +249,7 @@ async fn a_damaged_conversation_is_omitted_from_lists() {
     let store = &damaged.store;
     corrupt("conversation other")(store.conversation(&key("other")).await);
     let filter = ConversationFilter::default();
-    let (page, total) = store.conversations(&filter, 0, 10).await.unwrap();
+    let (page, total) = store.conversations(&filter, 0, PageSize::of(10)).await.unwrap();
     assert_eq!((page.len(), total), (1, 2));
 }
 

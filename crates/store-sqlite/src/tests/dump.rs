@@ -6,7 +6,7 @@ use greenroom_actors::domain::assignment::AskRules;
 use greenroom_actors::domain::message::{Part, Role};
 use greenroom_actors::ports::store::{
     ApprovedTools, AskChange, AskKind, AskSubject, Asks as _, ContinuationChange,
-    ConversationWrite, Conversations as _, GenerationWrite, Generations as _, NewAsk,
+    ConversationWrite, Conversations as _, GenerationWrite, Generations as _, NewAsk, PageSize,
     StoredMessage,
 };
 use greenroom_store_codec::dump::{Kind, Target as _, Value, copy};
@@ -113,7 +113,8 @@ async fn a_file_is_copied_to_another_one() {
     assert_eq!(names.len(), 2, "the store and its lock: {names:?}");
     let store = open(&target);
     assert_has(&*store, &drafts).await;
-    let found = store.search_messages("clerk", Some("u1"), "SECOND", 10).await.unwrap();
+    let found =
+        store.search_messages("clerk", Some("u1"), "SECOND", PageSize::of(10)).await.unwrap();
     assert_eq!(found.len(), 1, "the text is searched");
     let approved = store.approved_tools(&key("talk")).await.unwrap();
     assert_eq!(approved.get("pay").map(|schema| &**schema), Some("schema"));

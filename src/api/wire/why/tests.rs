@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use greenroom_actors::domain::principal::Principal;
+use greenroom_actors::domain::state::{End, Outcome};
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::wait_report::{CallStage, ChildQuestion};
+use greenroom_actors::wait_report::{CallStage, ChildQuestion, Ending};
 use serde_json::{json, to_value};
 
 use super::*;
@@ -179,4 +181,26 @@ fn the_agent_of_an_attempt_is_shown_with_its_calls() {
     let asks = report(cause, vec![call(0, CallStage::Asks)]);
     assert_eq!(asks["message"], "waits for answers: Refund 5");
     assert_eq!((&asks["generationId"], &asks["calls"][0]["stage"]), (&json!("g"), &json!("asks")));
+}
+
+#[test]
+fn an_execution_that_compensates_shows_its_end() {
+    let end = End {
+        at: Timestamp(1_700_000_000_123),
+        outcome: Outcome::Cancelled { reason: "no stock".into() },
+        by: Some(Arc::new(Principal::claimed("eve"))),
+    };
+    let (replayable, skipped) = (Vec::new(), Vec::new());
+    let pending = Ending { end, failed: None, replayable, skipped, skipped_before: 0 };
+    let wait_report = WaitReport {
+        pending_ending: Some(pending),
+        ..WaitReport::new(Arc::new(test_header()), Status::Running, Vec::new())
+    };
+    let shown = to_value(WhyView::of(&wait_report)).unwrap();
+    let expected = json!({
+        "at": "2023-11-14T22:13:20.123Z", "message": "cancelled: no stock", "reason": "no stock",
+        "cancelledBy": { "id": "eve", "verified": false }, "replayFrom": []
+    });
+    assert_eq!(shown["compensates"], expected);
+    assert_eq!(shown["ended"], Value::Null);
 }

@@ -53,6 +53,12 @@ fn lines_of(screen: &Screen, why: &Value, addressing: &str) -> Vec<String> {
     let status = text(why, "status");
     let status = painted(screen, status, status);
     let mut lines = vec![format!("{} {} is {status}", plain(workflow), plain(id))];
+    let compensates = &why["compensates"];
+    if !compensates.is_null() {
+        let (since, message) = (text(compensates, "at"), text(compensates, "message"));
+        lines.push(plain(&format!("compensates since {since}: {message}")));
+        details(compensates, &mut lines);
+    }
     for awaited in items(why, "waitsFor") {
         lines.push(String::new());
         wait(awaited, addressing, &mut lines);
@@ -87,7 +93,7 @@ fn wait(awaited: &Value, addressing: &str, lines: &mut Vec<String>) {
         field("ask", &format!("greenroom{addressing} inbox show {id}"));
     }
     for mover in items(awaited, "movedBy") {
-        field("moves", &format!("{}: {}", text(mover, "by"), text(mover, "how")));
+        field("needs", &format!("{}: {}", text(mover, "by"), text(mover, "how")));
         if let Some(command) = resume_of(mover, awaited) {
             field("", &format!("greenroom{addressing} executions resume {command}"));
         }
@@ -107,25 +113,34 @@ fn resume_of(mover: &Value, awaited: &Value) -> Option<String> {
 
 fn end(ended: &Value, id: &str, addressing: &str, lines: &mut Vec<String>) {
     lines.push(plain(&format!("{}  {}", text(ended, "at"), text(ended, "message"))));
+    details(ended, lines);
+    let steps: Vec<_> = items(ended, "replayFrom").iter().map(cell).collect();
+    if let Some(last) = steps.last() {
+        let id = plain(&quoted(id));
+        let skipped = items(ended, "skippedCompensations");
+        let warning = if skipped.is_empty() { "" } else { " (repeats what was not undone)" };
+        lines.push(format!("replay from {}{warning}:", steps.join(", ")));
+        let last = quoted(last);
+        lines.push(format!("  greenroom{addressing} executions replay {id} --step {last}"));
+    }
+}
+
+/// Shows who cancelled an execution, the attempts of its failed step, and what was not undone.
+fn details(ended: &Value, lines: &mut Vec<String>) {
+    let by = text(&ended["cancelledBy"], "id");
+    if !by.is_empty() {
+        lines.push(plain(&format!("  cancelled by {by}")));
+    }
     for error in items(ended, "errors") {
         let attempt = format!("attempt {} at {}", error["attempt"], text(error, "at"));
         lines.push(plain(&format!("  {attempt}: {}", text(error, "message"))));
     }
-    let skipped = items(ended, "skippedCompensations");
-    for skip in skipped {
+    for skip in items(ended, "skippedCompensations") {
         let by = text(&skip["by"], "id");
         let who = if by.is_empty() { String::new() } else { format!(" by {by}") };
         let when = text(skip, "at");
         let line = format!("  not undone: {}, skipped{who}  {when}", text(skip, "path"));
         lines.push(plain(line.trim_end()));
-    }
-    let steps: Vec<_> = items(ended, "replayFrom").iter().map(cell).collect();
-    if let Some(last) = steps.last() {
-        let id = plain(&quoted(id));
-        let warning = if skipped.is_empty() { "" } else { " (repeats what was not undone)" };
-        lines.push(format!("replay from {}{warning}:", steps.join(", ")));
-        let last = quoted(last);
-        lines.push(format!("  greenroom{addressing} executions replay {id} --step {last}"));
     }
 }
 
@@ -160,7 +175,7 @@ mod tests {
             "  shows   5",
             "  asks    role:lead, !self",
             "  ask     greenroom inbox show ask_1",
-            "  moves   resume: a resume with the requested data",
+            "  needs   resume: a resume with the requested data",
             "",
             "attempt 1 calls the tool own.stay",
             "  step    c",
@@ -185,6 +200,11 @@ mod tests {
             assert_eq!(command.as_deref(), expected, "{mover}");
         }
         assert_eq!(lines_of(&screen, &why, ""), expected);
+    }
+
+    #[test]
+    fn ends_are_for_people() {
+        let screen = Screen::plain(Form::Table);
         let why = json!({
             "executionId": "e-1", "workflowId": "w", "status": "error", "waitsFor": [], "ended": {
                 "at": "T", "message": "failed at b: no", "replayFrom": ["a", "b"],
@@ -203,6 +223,16 @@ mod tests {
             "replay from a, b (repeats what was not undone):",
             "  greenroom executions replay e-1 --step b",
         ];
+        assert_eq!(lines_of(&screen, &why, ""), expected);
+        let why = json!({
+            "executionId": "e-1", "workflowId": "w", "status": "running", "waitsFor": [],
+            "compensates": {
+                "at": "T", "message": "cancelled: no stock", "replayFrom": [],
+                "cancelledBy": { "id": "eve" }
+            }
+        });
+        let expected =
+            ["w e-1 is running", "compensates since T: cancelled: no stock", "  cancelled by eve"];
         assert_eq!(lines_of(&screen, &why, ""), expected);
     }
 }

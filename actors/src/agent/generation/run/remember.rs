@@ -5,7 +5,7 @@ use crate::agent::generation::idle_end::{IdleEnd, end_and_count};
 use crate::agent::generation::memory::{MemoryInput, Remembered, Sent, messages_to_read};
 use crate::agent::generation::waiting_chats::waiting_in;
 use crate::domain::message::Message;
-use crate::ports::store::{GenerationStatus, ReadError};
+use crate::ports::store::{GenerationStatus, PageSize, ReadError};
 use crate::requests::Unavailable;
 
 use super::Run;
@@ -51,7 +51,7 @@ impl Run {
         let stored = async {
             match most {
                 0 => Ok(Vec::new()),
-                most => store.messages(&key, None, most).await,
+                most => store.messages(&key, None, PageSize::of(most)).await,
             }
         };
         let approved = store.approved_tools(&key);

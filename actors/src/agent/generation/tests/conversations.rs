@@ -3,7 +3,7 @@
 use crate::domain::message::Part;
 use crate::ports::model::ModelEvent;
 use crate::ports::model::scripted::{ScriptedAnswer, ScriptedModel, ScriptedPiece};
-use crate::ports::store::{Conversation, ConversationPatch, Conversations as _};
+use crate::ports::store::{Conversation, ConversationPatch, Conversations as _, PageSize};
 use crate::requests::Unavailable;
 
 use super::*;
@@ -38,7 +38,7 @@ impl World {
 
     /// Returns id and text of every stored message.
     async fn stored(&self) -> Vec<String> {
-        let messages = self.history.store.messages(&key(), None, 100).await.unwrap();
+        let messages = self.history.store.messages(&key(), None, PageSize::of(100)).await.unwrap();
         let shown = messages.into_iter().map(|stored| {
             let message = Message { id: None, role: stored.role, parts: stored.parts };
             format!("{}:{}", stored.id, message.plain_text())
@@ -92,7 +92,7 @@ async fn a_run_with_tools_is_one_message() {
     tokio::time::pause();
     let world = world([calls([call("c1", "add", 0)]), text("done"), text("later")]);
     world.run_as("g1", asks("u1", "add")).await.unwrap();
-    let stored = world.history.store.messages(&key(), None, 100).await.unwrap();
+    let stored = world.history.store.messages(&key(), None, PageSize::of(100)).await.unwrap();
     let [_, said] = stored.as_slice() else { panic!("{stored:?}") };
     let shapes: Vec<_> = said
         .parts

@@ -11,7 +11,7 @@ use crate::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use crate::ports::model::{
     FinishReason, LanguageModel, ModelError, ModelErrorKind, ModelEvent, ModelRequest,
 };
-use crate::ports::store::{GenerationRecord, GenerationStatus, Generations as _};
+use crate::ports::store::{GenerationRecord, GenerationStatus, Generations as _, PageSize};
 
 use super::*;
 
@@ -53,7 +53,7 @@ impl Stage {
     }
 
     async fn history(&self, agent_id: &str) -> Vec<GenerationRecord> {
-        let page = self.store.generations(agent_id, None, 0, 10).await.unwrap();
+        let page = self.store.generations(agent_id, None, 0, PageSize::of(10)).await.unwrap();
         page.entries.into_iter().map(|entry| entry.record).collect()
     }
 }
