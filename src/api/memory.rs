@@ -9,7 +9,8 @@ use greenroom_actors::Runtime;
 use greenroom_actors::agent::PendingAsk;
 use greenroom_actors::domain::message::{Part, ToolCall};
 use greenroom_actors::ports::store::{
-    Conversation, ConversationFilter, ConversationKey, ConversationPatch, StoredMessage,
+    Conversation, ConversationFilter, ConversationKey, ConversationPatch, PageSize, PageTooLarge,
+    ReadError, StoredMessage,
 };
 
 use self::owner::Owner;
@@ -67,18 +68,19 @@ pub struct SearchResult {
 pub async fn list(request: Request<'_>) -> Result<ConversationPage, ApiError> {
     refuse_unknown(request.pairs, &["agentId", "userId", "limit", "offset"])?;
     let Owner { agent_id, user_id, sees_nothing } = Owner::of_query(request)?;
-    let limit = limit_of(request.pairs)?;
+    let size = size_of(request)?;
     let offset = read(request.pairs, "offset", "must be a number of at least 0", digits::<u32>)?;
     let offset = offset.map_or(0, u64::from);
     if sees_nothing {
+        let limit = size.records;
         return Ok(ConversationPage { conversations: Vec::new(), total: 0, limit, offset });
     }
     let of_all_users = user_id.is_none() && request.caller.may_name_any_user();
     let owner = (!of_all_users).then_some(user_id);
-    let size = request.runtime.page_size(limit);
     let filter = ConversationFilter { agent_id: Some(agent_id.to_string()), owner };
-    let page = request.runtime.conversations().conversations(&filter, offset, size).await?;
-    let (conversations, total) = page;
+    let all = request.runtime.conversations();
+    let page = fitting(request, size, async |size| all.conversations(&filter, offset, size).await);
+    let ((conversations, total), limit) = page.await?;
     Ok(ConversationPage { conversations, total, limit, offset })
 }
 
@@ -141,10 +143,12 @@ pub async fn delete(request: Request<'_>, id: &str) -> Result<(), ApiError> {
 pub async fn messages(request: Request<'_>, id: &str) -> Result<Messages, ApiError> {
     let key = describe(request, id).await?.key;
     refuse_unknown(request.pairs, &["agentId", "userId", "limit", "before"])?;
-    let size = request.runtime.page_size(limit_of(request.pairs)?);
+    let size = size_of(request)?;
     let before = value_of(request.pairs, "before");
     let conversations = request.runtime.conversations();
-    let messages = conversations.messages(&key, before, size).await?;
+    let page =
+        fitting(request, size, async |size| conversations.messages(&key, before, size).await);
+    let (messages, _) = page.await?;
     if let Some(id) = before
         && messages.is_empty()
         && !conversations.has_message(&key, id).await?
@@ -219,7 +223,7 @@ pub async fn copy(
 pub async fn search(request: Request<'_>) -> Result<SearchResult, ApiError> {
     refuse_unknown(request.pairs, &["agentId", "userId", "limit", "q", "searchQuery"])?;
     let Owner { agent_id, user_id, sees_nothing } = Owner::of_query(request)?;
-    let limit = limit_of(request.pairs)?;
+    let size = size_of(request)?;
     let query = value_of(request.pairs, "q")
         .or_else(|| value_of(request.pairs, "searchQuery"))
         .unwrap_or_default();
@@ -231,8 +235,11 @@ pub async fn search(request: Request<'_>) -> Result<SearchResult, ApiError> {
     if sees_nothing {
         return Ok(SearchResult { approvals, query: query.to_owned(), messages: Vec::new() });
     }
-    let (conversations, size) = (request.runtime.conversations(), request.runtime.page_size(limit));
-    let found = conversations.search_messages(&agent_id, user_id.as_deref(), query, size).await?;
+    let (conversations, user) = (request.runtime.conversations(), user_id.as_deref());
+    let found = fitting(request, size, async |size| {
+        conversations.search_messages(&agent_id, user, query, size).await
+    });
+    let (found, _) = found.await?;
     Ok(SearchResult { approvals, query: query.to_owned(), messages: found })
 }
 
@@ -248,8 +255,24 @@ pub async fn forget_user(
     Ok(runtime.forget_user(user_id).await?)
 }
 
-fn limit_of(pairs: &Pairs) -> Result<usize, ApiError> {
-    read_limit(pairs, LIMIT_DEFAULT, LIMIT_MAX)
+fn size_of(request: Request<'_>) -> Result<PageSize, ApiError> {
+    Ok(request.runtime.page_size(read_limit(request.pairs, LIMIT_DEFAULT, LIMIT_MAX)?))
+}
+
+/// Reads a page; returns it with its limit. Without `limit`, it has as many records as fit.
+async fn fitting<T>(
+    request: Request<'_>,
+    size: PageSize,
+    read: impl AsyncFn(PageSize) -> Result<T, ReadError>,
+) -> Result<(T, usize), ApiError> {
+    match read(size).await {
+        Err(ReadError::TooLarge(PageTooLarge { fits }))
+            if value_of(request.pairs, "limit").is_none() =>
+        {
+            Ok((read(PageSize { records: fits, ..size }).await?, fits))
+        }
+        page => Ok((page?, size.records)),
+    }
 }
 
 /// Finds the conversation of a request with a body. A missing conversation is reported before an

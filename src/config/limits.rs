@@ -127,7 +127,7 @@ section! {
         /// Output of the model and results of tools, over all turns of one generation.
         generation_bytes_max: generation_bytes_max, BYTES;
         /// Bytes of the records of one page of the history of an agent, of conversations, messages
-        /// or found messages. A page with more is refused (400) and says how many records are one;
+        /// or found messages. A page with more is refused (400), which says how many records fit;
         /// one record alone may have more.
         page_bytes_max: page_bytes_max, BYTES;
         /// Facts and turns that one trace, or one page of the list of traces, covers; the rest is

@@ -43,9 +43,9 @@ section! {
         writers: usize = 2, Takes::Integer(1..=64);
         /// PostgreSQL: maximum number of connections for everything else.
         connections: usize = 8, Takes::Integer(1..=500);
-        /// Time for which callers who wait already go on waiting while the store accepts no writes,
-        /// before they get 503; new changes get it at once. With PostgreSQL also for reads, and for
-        /// the start of the server. Executions are not given up: they continue when the store
+        /// Maximum time that requests which already wait for the store keep waiting while it accepts
+        /// no writes; new changes are refused with 503 at once. With PostgreSQL also for reads, and
+        /// for the start of the server. Executions are not given up: they continue when the store
         /// answers again. Generations end with their callers.
         patience: Duration = RuntimeLimits::default().store_patience, Takes::Duration;
         /// PostgreSQL: folder of a small file by which executions that repeatedly end the process

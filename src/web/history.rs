@@ -10,6 +10,6 @@ use crate::web::{ids, respond};
 pub(crate) async fn page(call: Call) -> Answer {
     let agent = ids::agent(&call.request).and_then(|id| agents::find(&call.runtime, &id))?;
     let query = HistoryQuery::parse(&call.pairs()?)?;
-    let page = history::page(&call.runtime, &agent, query, &call.caller).await?;
-    Ok(respond::json(HistoryView::of(&page, query.page, query.limit)))
+    let (page, limit) = history::page(&call.runtime, &agent, query, &call.caller).await?;
+    Ok(respond::json(HistoryView::of(&page, query.page, limit)))
 }

@@ -269,9 +269,8 @@ async fn a_refusal_inside_a_sub_agent_is_not_one_of_its_call() {
         ];
         let model = ScriptedModel::local(script);
         let tool = guarded(&Effects::default(), over_100());
-        let world =
-            World::launch(with_boss(registry(&model, vec![tool])), RuntimeLimits::default());
-        let world = world.await;
+        let registry = with_boss(registry(&model, vec![tool]));
+        let world = World::launch(registry, RuntimeLimits::default()).await;
         let asked = GenerationRequest { agent_id: "boss".to_owned(), ..request() };
         let waiting = world.runtime.generate(asked).await.unwrap();
         let open = open_asks(&world).await;
@@ -279,15 +278,15 @@ async fn a_refusal_inside_a_sub_agent_is_not_one_of_its_call() {
         answer(&world, json!({ "approved": approved })).await;
         assert_eq!(recorded(&world, &call.generation_id).await.2, [inner], "of the inner call");
         let boss = ConversationKey { agent_id: Arc::from("boss"), ..key() };
-        let stored =
-            world.runtime.conversations().messages(&boss, None, PageSize::of(10)).await.unwrap();
+        let size = PageSize::of(10);
+        let stored = world.runtime.conversations().messages(&boss, None, size).await.unwrap();
         let shown = |part: &Part| match part {
             Part::ToolApproval(approval) => panic!("of no call of this run: {approval:?}"),
             Part::ToolResult(result) => Some(result.outcome.clone()),
             _ => None,
         };
-        let shown: Vec<_> = stored.iter().flat_map(|it| &it.parts).filter_map(shown).collect();
-        assert_eq!(shown, [ToolOutcome::Output(json!("inner done"))], "it ran");
+        let shown = stored.iter().flat_map(|it| &it.parts).filter_map(shown);
+        assert_eq!(shown.collect::<Vec<_>>(), [ToolOutcome::Output(json!("inner done"))], "it ran");
         let late = world.runtime.approve_call(ApproveCall {
             agent_id: "boss".to_owned(),
             generation_id: waiting.id,

@@ -2406,8 +2406,8 @@ export interface components {
             /** @description All current waits; empty if it has ended. */
             waitsFor: components["schemas"]["Awaited"][];
             /**
-             * @description How it will end after its compensations, with the time at which these began. Present while they run or wait; a
-             *     replay names its step then.
+             * @description Future end of an execution that compensates, with the time at which its compensations began. `replayFrom` is empty,
+             *     because it is known only at the end.
              */
             compensates?: components["schemas"]["ExecutionEnd"];
             /** @description Present if it has ended. */

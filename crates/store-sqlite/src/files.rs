@@ -43,15 +43,19 @@ impl FileId {
 
     /// Fails like SQLite for files that have moved, unless this file still has the name.
     pub(super) fn check_at(self, path: &Path) -> rusqlite::Result<()> {
-        if Self::at(path).is_ok_and(|found| found == self) {
-            return Ok(());
-        }
+        let found = Self::at(path);
+        let path = path.display();
+        let reason = match found {
+            Ok(found) if found == self => return Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                format!("cannot see {path} while it is open: {error}")
+            }
+            Ok(_) | Err(_) => format!(
+                "{path} was removed, renamed or replaced while it is open; docs/troubleshooting.md \
+                 says how to rescue it before the server is stopped"
+            ),
+        };
         let moved = ffi::Error::new(ffi::SQLITE_READONLY_DBMOVED);
-        let reason = format!(
-            "{} was removed, renamed or replaced while it is open; docs/troubleshooting.md says how to \
-             rescue it before the server is stopped",
-            path.display()
-        );
         Err(rusqlite::Error::SqliteFailure(moved, Some(reason)))
     }
 }

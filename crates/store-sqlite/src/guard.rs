@@ -163,10 +163,17 @@ pub fn look(path: &Path) -> Result<Look, OpenError> {
     // before SQLite opens the file
     let held = File::open(beside(path, ".lock")).map(|file| file.try_lock());
     let is_locked = matches!(held, Ok(Err(TryLockError::WouldBlock)));
-    let is_file_locked = matches!(lock_file(path), Err(OpenError::InUseUnlocked { .. }));
-    // other systems than Linux lock only the file beside it
-    let is_displaced =
-        is_locked && !is_file_locked && (cfg!(target_os = "linux") || !path.exists());
+    let file_lock = lock_file(path);
+    let is_file_locked = matches!(file_lock, Err(OpenError::InUseUnlocked { .. }));
+    // A server leaves its index beside the file; a restore or a copy that begins has none. Other
+    // systems than Linux do not lock the file itself.
+    let is_other = match &file_lock {
+        Ok(Some(_)) => cfg!(target_os = "linux"),
+        Ok(None) | Err(_) => !path.exists(),
+    };
+    let is_displaced = is_locked && is_other && beside(path, "-shm").exists();
+    // closing a file releases all locks that the process has on it
+    drop(file_lock);
     // what is there instead is not the store
     let version = if is_displaced { None } else { inspect(path)? };
     let bytes = fs::metadata(path).map_or(0, |file| file.len());

@@ -111,7 +111,13 @@ impl Readers {
         }
         .and_then(|connection| {
             let reading = Reading { connection: &connection, defects: &self.defects };
-            query(&reading).map(|answer| (answer, connection))
+            match query(&reading) {
+                Err(error) => match page_too_large(&error) {
+                    Some(refusal) => Ok((Err(refusal), connection)),
+                    None => Err(error),
+                },
+                Ok(answer) => Ok((Ok(answer), connection)),
+            }
         });
         // a connection that met an error is closed
         let (answer, connection) = asked.map_err(|error| self.failure(record, &error))?;
@@ -119,7 +125,7 @@ impl Readers {
         if idle.len() < IDLE_MAX {
             idle.push(connection);
         }
-        Ok(answer)
+        Ok(answer?)
     }
 
     /// Runs a long query, which may read thousands of rows or large ones, on a separate thread when
@@ -158,9 +164,6 @@ impl Readers {
             let record = record();
             self.defects.report(&record, error);
             return ReadError::Corrupt(Arc::from(record));
-        }
-        if let Some(refusal) = page_too_large(error) {
-            return ReadError::TooLarge(refusal);
         }
         log::error!("cannot read the store: {error}");
         ReadError::Unavailable(Arc::from(error.to_string()))

@@ -3,8 +3,8 @@
 //!
 //! While the database rejects writes, every request is refused at once, and about twice a second a
 //! write is tried on a new connection: after a failed fsync the old connection's view of the file
-//! cannot be trusted. The exception are files that were removed or renamed: the old connection is kept
-//! until they are in place again, because only open files still reach what is in them.
+//! cannot be trusted. Files that were removed, renamed or replaced are the exception: the old connection
+//! is kept until they are in place again, because only open files still reach what is in them.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -35,7 +35,7 @@ const LOGS_MAX: usize = 128;
 /// Pause between attempts to write while writes fail.
 pub(super) const PROBE_EVERY: Duration = Duration::from_millis(500);
 
-/// Pauses between attempts to write that pass between looks at the files of an idle store.
+/// The files of an idle store are checked once in this many pauses between attempts to write.
 const PROBES_PER_LOOK: u32 = 10;
 
 /// State shared by the writer and the store.
@@ -297,10 +297,8 @@ impl Writer {
     /// closed.
     fn wait_until_writable(&self, failed: Connection, reason: Arc<str>) -> Option<Connection> {
         let mut displaced = self.files.check().is_err().then_some(failed);
-        if let Some(connection) = &displaced {
-            // so that the database alone has all that was acknowledged
-            empty_log(connection);
-        }
+        // so that the database alone has all that was acknowledged
+        let mut is_log_empty = displaced.as_ref().is_none_or(empty_log);
         let mut reason = reason;
         let mut tried_at = Instant::now();
         loop {
@@ -319,14 +317,18 @@ impl Writer {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if displaced.is_some() && self.files.check().is_ok() {
+            is_log_empty = is_log_empty || displaced.as_ref().is_none_or(empty_log);
+            let probed = match &displaced {
+                Some(_) => self.files.check(),
+                None => Ok(()),
+            };
+            let probed = probed.and_then(|()| {
                 displaced = None;
-            }
-            if displaced.is_none() {
-                match self.probe() {
-                    Ok(connection) => return Some(connection),
-                    Err(error) => reason = reason_of(&error),
-                }
+                self.probe()
+            });
+            match probed {
+                Ok(connection) => return Some(connection),
+                Err(error) => reason = reason_of(&error),
             }
             tried_at = Instant::now();
         }
@@ -339,21 +341,29 @@ impl Writer {
         #[cfg(test)]
         self.shared.faults.before_batch(&connection)?;
         Session::prepare(&connection)?.probe()?;
+        self.files.database().check_at(&self.path)?;
         Ok(connection)
     }
 }
 
-/// Moves the write-ahead log into the database.
-fn empty_log(connection: &Connection) {
+/// Moves the write-ahead log into the database. Returns false if that is not possible now, for
+/// instance because of a reader.
+fn empty_log(connection: &Connection) -> bool {
     let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
-    if let Err(error) = connection.query_row(checkpoint, [], |_| Ok(())) {
-        log::warn!("cannot empty the write-ahead log; the next start recovers it: {error}");
+    match connection.query_row(checkpoint, [], |row| row.get::<_, i64>(0)) {
+        Ok(is_busy) => is_busy == 0,
+        Err(error) => {
+            log::warn!("cannot empty the write-ahead log: {error}");
+            false
+        }
     }
 }
 
 /// Closes the connection, after moving the write-ahead log into the database.
 fn close(connection: Connection) {
-    empty_log(&connection);
+    if !empty_log(&connection) {
+        log::warn!("the write-ahead log is not empty: the next start needs it beside the database");
+    }
     if let Err((_, error)) = connection.close() {
         log::warn!("cannot close the store cleanly: {error}");
     }

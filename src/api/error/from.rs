@@ -166,15 +166,19 @@ impl From<CancelGenerationError> for ApiError {
     }
 }
 
+impl ApiError {
+    /// Returns the refusal of a page with too many bytes, of which so many records fit.
+    pub(in crate::api) fn page_too_large(fits: usize) -> Self {
+        let what =
+            format!("must be at most {fits} here: the records have too many bytes for one page");
+        Self::InvalidQuery { name: "limit".to_owned(), what }
+    }
+}
+
 impl From<ReadError> for ApiError {
     fn from(error: ReadError) -> Self {
         match error {
-            ReadError::TooLarge(PageTooLarge { fits }) => {
-                let what = format!(
-                    "must be at most {fits} here: the records have too many bytes for one page"
-                );
-                Self::InvalidQuery { name: "limit".to_owned(), what }
-            }
+            ReadError::TooLarge(PageTooLarge { fits }) => Self::page_too_large(fits),
             error => Unavailable::from(error).into(),
         }
     }

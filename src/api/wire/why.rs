@@ -67,8 +67,8 @@ pub struct WhyView<'a> {
     pub server: Option<&'a str>,
     /// All current waits; empty if it has ended.
     pub waits_for: Vec<AwaitedView<'a>>,
-    /// How it will end after its compensations, with the time at which these began. Present while they run or wait; a
-    /// replay names its step then.
+    /// Future end of an execution that compensates, with the time at which its compensations began. `replayFrom` is empty,
+    /// because it is known only at the end.
     pub compensates: Option<EndView<'a>>,
     /// Present if it has ended.
     pub ended: Option<EndView<'a>>,

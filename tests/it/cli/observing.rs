@@ -135,6 +135,9 @@ fn the_log_is_listed_and_followed() {
         (listed.as_array().unwrap().len() == 2).then_some(listed)
     });
     assert_eq!(keys(&listed[0]), "component level msg timestamp");
+    let too_many = seat.run(&["logs", "-n", "1001"]);
+    assert_eq!(too_many.code, 2);
+    assert!(too_many.stderr.contains("1001 is not in 0..=1000"), "{}", too_many.stderr);
     let mut child = seat.spawn(&mut seat.command(&["logs", "--follow", "--agent", "payer"]));
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     assert_eq!(seat.run(&["agents", "run", "payer", "PAY"]).code, 5);

@@ -1,7 +1,7 @@
 //! Size of a page of a list, in records and in bytes.
 
-/// Size of a page. One that would have more bytes is refused rather than cut, because records that
-/// are left out could not be told from those that are not there.
+/// Size of a page. One that would have more bytes is refused rather than cut, because a
+/// caller could take records that are left out for records that are not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageSize {
     /// Maximum number of records.
@@ -44,9 +44,9 @@ impl PageRoom {
 
 /// Refusal of a page whose records have too many bytes together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the records have too many bytes for one page, but for the first {fits}")]
+#[error("the records have too many bytes: only the first {fits} fit in one page")]
 pub struct PageTooLarge {
-    /// Number of records from the same place on that are a page; at least 1.
+    /// Number of records, from the start of the page, that fit; at least 1.
     pub fits: usize,
 }
 

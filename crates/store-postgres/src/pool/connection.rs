@@ -38,7 +38,8 @@ struct Questions {
     outages: Arc<Outages>,
     /// True while a question has no answer; stays so if it is given up.
     is_open: AtomicBool,
-    is_overdue: AtomicBool,
+    /// True if an answer, or the rest of one, is not awaited.
+    is_given_up: AtomicBool,
 }
 
 impl Questions {
@@ -49,7 +50,7 @@ impl Questions {
         self.is_open.store(true, Ordering::Relaxed);
         let Ok(answer) = timeout(self.answer_max, asking).await else {
             losses::report(&format!("no answer within {:?}", self.answer_max));
-            self.is_overdue.store(true, Ordering::Relaxed);
+            self.is_given_up.store(true, Ordering::Relaxed);
             return Err(Error::__private_api_timeout().into());
         };
         self.is_open.store(false, Ordering::Relaxed);
@@ -60,7 +61,7 @@ impl Questions {
     /// that was given up is only not awaited.
     fn are_in_vain(&self) -> bool {
         let is_open = self.is_open.load(Ordering::Relaxed);
-        self.is_overdue.load(Ordering::Relaxed) || is_open && !self.outages.is_writable()
+        self.is_given_up.load(Ordering::Relaxed) || is_open && !self.outages.is_writable()
     }
 
     // Statements are prepared once per connection.
@@ -89,6 +90,8 @@ impl Questions {
             let (mut page, mut room) = (Vec::new(), size.room());
             while let Some(row) = rows.try_next().await? {
                 if let Err(refusal) = room.take(row.raw_size_bytes()) {
+                    // the next question would wait for the rest of this answer
+                    self.is_given_up.store(true, Ordering::Relaxed);
                     return Ok(Err(refusal));
                 }
                 page.push(row);
@@ -121,8 +124,8 @@ impl Questions {
 
 impl Connection {
     pub(super) fn new(object: Object, answer_max: Duration, outages: Arc<Outages>) -> Self {
-        let (is_open, is_overdue) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { object, questions: Questions { answer_max, outages, is_open, is_overdue } }
+        let (is_open, is_given_up) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { object, questions: Questions { answer_max, outages, is_open, is_given_up } }
     }
 
     /// Returns all rows of a query.
@@ -130,7 +133,8 @@ impl Connection {
         self.questions.query(&self.object, sql, values).await
     }
 
-    /// Returns the rows of a page. Those of one with too many bytes are not read to the end.
+    /// Returns the rows of a page. If they have too many bytes, the rest is not awaited, and the
+    /// connection is closed after use.
     pub(super) async fn page(
         &self,
         sql: &str,

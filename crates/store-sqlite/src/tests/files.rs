@@ -1,5 +1,7 @@
 //! Files that are locked, damaged, foreign or incomplete.
 
+use std::time::Instant;
+
 use super::*;
 
 #[tokio::test]
@@ -271,7 +273,9 @@ async fn nothing_is_acknowledged_that_files_out_of_place_would_lose() {
 
             displace(&path);
             let there = fs::read(&path).ok();
+            let deadline = Instant::now() + Duration::from_secs(60);
             while is_idle && store.is_writable() {
+                assert!(Instant::now() < deadline, "{name}: it is not noticed");
                 std::thread::yield_now();
             }
             let refused = bench.creation("refused");
@@ -289,6 +293,10 @@ async fn nothing_is_acknowledged_that_files_out_of_place_would_lose() {
             if let Some(put_back) = put_back {
                 put_back(&path);
                 taken.push(append_until_taken(&mut bench, &refused).await);
+                displace(&path);
+                let later = bench.creation("later");
+                bench.append(&later).await.expect_err(name);
+                put_back(&path);
             }
             drop((bench, store));
             if is_kept {
@@ -328,4 +336,32 @@ async fn a_look_tells_files_out_of_place() {
         }
         drop(store);
     }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_removed_store_is_rescued_from_its_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = database(&directory);
+    let store = open(&path);
+    let mut bench = Bench::new(store.clone());
+    let taken = bench.creation("taken");
+    bench.take(&taken).await;
+    let read = store.describe(&taken.header.id).await;
+    assert!(read.unwrap().is_some(), "a reader has the files open");
+    fs::remove_file(&path).unwrap();
+    let refused = bench.creation("refused");
+    bench.append(&refused).await.expect_err("it is refused");
+
+    let name = format!("{} (deleted)", path.display());
+    let mut open_files = fs::read_dir("/proc/self/fd").unwrap().map(|file| file.unwrap().path());
+    let left = open_files.find(|file| fs::read_link(file).is_ok_and(|it| *it == *name)).unwrap();
+    let rescued = directory.path().join("rescued.db");
+    while fs::metadata(log_of(&path)).is_ok_and(|log| log.len() > 0) {
+        std::thread::yield_now();
+    }
+    fs::copy(left, &rescued).unwrap();
+    drop((bench, store));
+    crate::restore(&rescued, &path, true).unwrap();
+    assert_has(&*open(&path), &[taken]).await;
 }
