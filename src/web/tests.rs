@@ -26,6 +26,7 @@ use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::registry::Registry;
 use greenroom_actors::{Runtime, RuntimeLimits, RuntimePorts};
 use serde_json::{Value, json};
+use support::PATIENCE;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -137,7 +138,7 @@ impl Site {
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut bytes = Vec::new();
         let reading = stream.read_to_end(&mut bytes);
-        tokio::time::timeout(Duration::from_secs(5), reading).await.unwrap().unwrap();
+        tokio::time::timeout(PATIENCE, reading).await.unwrap().unwrap();
         answer_of(&bytes)
     }
 }
@@ -150,7 +151,7 @@ async fn read_until(stream: &mut TcpStream, mark: &str) -> String {
             assert!(stream.read_buf(&mut bytes).await.unwrap() > 0, "the connection has ended");
         }
     };
-    tokio::time::timeout(Duration::from_secs(5), reading).await.unwrap();
+    tokio::time::timeout(PATIENCE, reading).await.unwrap();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 

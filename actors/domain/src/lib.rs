@@ -31,3 +31,8 @@ pub mod stored;
 pub mod time;
 pub mod trace;
 pub mod usage;
+
+/// Upper bound on the time of what a limit ends, also on a machine with ten times as much to do. Without
+/// the limit it would take minutes, or all memory.
+#[cfg(test)]
+pub(crate) const SOON: std::time::Duration = std::time::Duration::from_secs(30);

@@ -1,11 +1,11 @@
 //! Streams of generations over a real port, with the test in the role of the generation.
 
 use std::sync::Mutex;
-use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
 use actix_web::{App, HttpServer, web};
 use greenroom_actors::agent::generation::GenerationEvent;
+use support::PATIENCE;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -14,8 +14,6 @@ use super::*;
 use crate::web::peer::Peer;
 use crate::web::settings::WebConfig;
 use crate::web::shutdown::Shutdown;
-
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Passes the generation's end of a stream from the handler to the test.
 type Stage = Data<Mutex<Option<oneshot::Sender<Played>>>>;

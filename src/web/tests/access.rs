@@ -53,7 +53,7 @@ async fn a_socket_ends_with_its_token() {
     for path in ["/ws?token=ann:300", "/ws/observability?token=ann:300"] {
         let mut socket = open(&site, path).await;
         next(&mut socket).await;
-        let last = timeout(Duration::from_secs(3), socket.next()).await.expect("it stays open");
+        let last = timeout(PATIENCE, socket.next()).await.expect("it stays open");
         let Message::Close(Some(frame)) = last.unwrap().unwrap() else { panic!("{path}") };
         assert_eq!((u16::from(frame.code), frame.reason.as_str()), (1008, "the token has expired"));
     }

@@ -98,6 +98,7 @@ async fn site() -> Site {
         binding,
         body_bytes_max: 64,
         body_timeout: timeout,
+        shutdown_timeout: 10 * PATIENCE,
         ..WebConfig::default()
     })
     .await
@@ -222,7 +223,7 @@ async fn begun(site: &Site, head: &str, part: &str) -> Answer {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(5), reading).await.unwrap()
+    tokio::time::timeout(PATIENCE, reading).await.unwrap()
 }
 
 #[actix_web::test]
@@ -317,7 +318,7 @@ async fn a_connection_is_reused_after_a_body_was_read() {
     stream.write_all(format!("{put}{put}{last}").as_bytes()).await.unwrap();
     let mut bytes = Vec::new();
     let reading = stream.read_to_end(&mut bytes);
-    tokio::time::timeout(Duration::from_secs(5), reading).await.unwrap().unwrap();
+    tokio::time::timeout(PATIENCE, reading).await.unwrap().unwrap();
     let text = String::from_utf8(bytes).unwrap();
     assert_eq!(text.matches("HTTP/1.1 200 OK").count(), 3, "{text}");
     assert!(text.ends_with("anonymous"), "{text}");
@@ -336,7 +337,7 @@ async fn an_answer_may_read_the_body_while_it_is_sent() {
     stream.write_all(b"def").await.unwrap();
     let mut rest = String::new();
     let reading = stream.read_to_string(&mut rest);
-    tokio::time::timeout(Duration::from_secs(5), reading).await.unwrap().unwrap();
+    tokio::time::timeout(PATIENCE, reading).await.unwrap().unwrap();
     assert!(rest.contains("def") && rest.ends_with("0\r\n\r\n"), "{rest:?}");
 }
 
@@ -352,11 +353,9 @@ async fn a_stream_of_an_added_handler_ends_at_shutdown() {
         stream.read_to_string(&mut rest).await.unwrap();
         site.handle.stop(true).await;
     };
-    // The grace period of connections alone is five seconds.
-    tokio::time::timeout(Duration::from_secs(3), async {
-        tokio::join!(ended, site.handle.stop(true))
-    })
-    .await
-    .unwrap();
+    // The grace period of connections alone is longer.
+    tokio::time::timeout(PATIENCE, async { tokio::join!(ended, site.handle.stop(true)) })
+        .await
+        .unwrap();
     assert!(rest.contains("bye") && rest.ends_with("0\r\n\r\n"), "{rest:?}");
 }

@@ -323,7 +323,7 @@ async fn status_of(site: &Site, head: &str, body: &str) -> (String, TcpStream) {
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut status = [0; 12];
     let reading = stream.read_exact(&mut status);
-    timeout(Duration::from_secs(5), reading).await.unwrap().unwrap();
+    timeout(PATIENCE, reading).await.unwrap().unwrap();
     (String::from_utf8_lossy(&status[9..]).into_owned(), stream)
 }
 
@@ -349,7 +349,7 @@ async fn a_chat_of_another_cannot_be_picked_up() {
         chats.push(chat);
     }
     let begun = async { while attach("ann", "").await != "200" {} };
-    timeout(Duration::from_secs(5), begun).await.unwrap();
+    timeout(PATIENCE, begun).await.unwrap();
     let rows = [
         ("ann", "", "200"),
         ("ann", "?userId=ben", "200"),

@@ -16,7 +16,7 @@ pub(super) async fn open(site: &Site, path: &str) -> Socket {
 /// Returns the next text; skips pings.
 pub(super) async fn next(socket: &mut Socket) -> Value {
     loop {
-        let message = timeout(Duration::from_secs(2), socket.next()).await.unwrap();
+        let message = timeout(PATIENCE, socket.next()).await.unwrap();
         match message.unwrap().unwrap() {
             Message::Text(text) => return serde_json::from_str(&text).unwrap(),
             Message::Ping(_) | Message::Pong(_) => {}
@@ -82,7 +82,9 @@ async fn an_observer_gets_the_spans_of_its_filter() {
 
 #[actix_web::test]
 async fn streams_and_sockets_end_at_shutdown() {
-    let site = Site::start(WebConfig::default()).await;
+    // connections that do not end would take longer
+    let config = WebConfig { shutdown_timeout: 10 * PATIENCE, ..WebConfig::default() };
+    let site = Site::start(config).await;
     let mut socket = open(&site, "/ws").await;
     next(&mut socket).await;
     let body = json!({ "input": {} });
@@ -95,7 +97,7 @@ async fn streams_and_sockets_end_at_shutdown() {
     let last = socket.next().await.unwrap().unwrap();
     let Message::Close(Some(frame)) = last else { panic!("{last:?}") };
     assert_eq!(u16::from(frame.code), 1001);
-    timeout(Duration::from_secs(3), site.handle.stop(true)).await.unwrap();
+    timeout(PATIENCE, site.handle.stop(true)).await.unwrap();
 }
 
 #[actix_web::test]
@@ -107,7 +109,7 @@ async fn a_body_that_does_not_arrive_is_408_and_closes_the_connection() {
         "POST /workflows/noop/execute HTTP/1.1\r\nhost: localhost\r\ncontent-length: 50\r\n\r\n{";
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut bytes = Vec::new();
-    timeout(Duration::from_secs(2), stream.read_to_end(&mut bytes)).await.unwrap().unwrap();
+    timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.unwrap().unwrap();
     let answer = answer_of(&bytes);
     assert_eq!(answer.status, 408);
     assert_eq!(answer.json()["error"], "Request body was not received in time");
@@ -127,14 +129,14 @@ async fn a_connection_is_reused_after_a_refusal_or_says_close() {
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut bytes = [0; 2048];
         let reading = stream.read(&mut bytes);
-        let length = timeout(Duration::from_secs(2), reading).await.unwrap().unwrap();
+        let length = timeout(PATIENCE, reading).await.unwrap().unwrap();
         let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
         assert!(text.starts_with(&format!("HTTP/1.1 {status}")), "{path}: {text:?}");
     }
     let request = "POST /nope HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}";
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut bytes = Vec::new();
-    timeout(Duration::from_secs(2), stream.read_to_end(&mut bytes)).await.unwrap().unwrap();
+    timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.unwrap().unwrap();
     assert_eq!(answer_of(&bytes).header("connection"), Some("close"));
 }
 
@@ -191,7 +193,7 @@ async fn a_subscriber_that_reads_nothing_is_disconnected() {
     tokio::time::sleep(Duration::from_millis(700)).await;
     let mut bytes = Vec::new();
     // The end of the stream or a reset: not an open connection.
-    let _ = timeout(Duration::from_secs(2), stream.read_to_end(&mut bytes)).await.unwrap();
+    let _ = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.unwrap();
     assert!(!String::from_utf8_lossy(&bytes).contains(": dropped"));
 }
 
@@ -206,7 +208,7 @@ async fn a_subscriber_that_reads_again_in_time_gets_the_dropped_count() {
 async fn until(condition: impl AsyncFn() -> bool) {
     let begun = Instant::now();
     while !condition().await {
-        assert!(begun.elapsed() < Duration::from_secs(1), "nothing happened within a second");
+        assert!(begun.elapsed() < PATIENCE, "nothing happened");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

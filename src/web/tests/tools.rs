@@ -122,8 +122,7 @@ async fn a_tool_call_ends_when_its_client_disconnects() {
          {body}"
     );
     stream.write_all(request.as_bytes()).await.unwrap();
-    let patience = Duration::from_secs(5);
-    tokio::time::timeout(patience, events.begun.notified()).await.unwrap();
+    tokio::time::timeout(PATIENCE, events.begun.notified()).await.unwrap();
     drop(stream);
-    tokio::time::timeout(patience, events.dropped.notified()).await.unwrap();
+    tokio::time::timeout(PATIENCE, events.dropped.notified()).await.unwrap();
 }

@@ -224,12 +224,13 @@ impl<'a> Walk<'a, '_> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     use serde_json::json;
 
     use super::super::Schema;
     use super::*;
+    use crate::SOON;
 
     const WITHOUT_PLACE: &str = "does not match its recursive schema";
 
@@ -346,14 +347,7 @@ mod tests {
             let compiled = Schema::compile(&schema).unwrap();
             for innermost in [json!({}), json!(1)] {
                 let value = nested(100, &innermost);
-                // On a busy machine one run may be slow, but not all three.
-                let took = (0..3).map(|_| {
-                    let start = Instant::now();
-                    let _ = compiled.check(&value);
-                    start.elapsed()
-                });
-                let took = took.min().unwrap();
-                assert!(took < Duration::from_millis(100), "{schema} took {took:?}");
+                // without a bound, it would not end
                 let answer = compiled.check(&value);
                 let said = answer.map_or_else(|bad| bad.to_string(), |()| WITHOUT_PLACE.to_owned());
                 assert!(said.starts_with(WITHOUT_PLACE), "{schema}: {said}");
@@ -362,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_expensive_reasons_take_less_than_two_seconds() {
+    fn the_most_expensive_reasons_are_found_soon() {
         for schema in explosive() {
             let compiled = Schema::compile(&schema).unwrap();
             let affords = |value: &Value| compiled.inner.recursion.affords(value);
@@ -371,7 +365,7 @@ mod tests {
                 let deepest = deepest.take_while(affords).last().unwrap();
                 let start = Instant::now();
                 let _ = compiled.inner.validator.validate(&deepest);
-                assert!(start.elapsed() < Duration::from_secs(2), "{schema}");
+                assert!(start.elapsed() < SOON, "{schema}");
             }
         }
     }

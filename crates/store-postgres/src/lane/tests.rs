@@ -32,7 +32,7 @@ use crate::settings::PostgresSettings;
 use crate::store::PostgresStore;
 
 /// Upper bound on anything that is expected to happen.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A store in a new schema, and its outcomes.
 struct Lab {

@@ -9,7 +9,7 @@ use super::*;
 use crate::lane::outage::OutageOfOne;
 
 /// Upper bound on anything that is expected to happen.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Returns a pool of one connection through a proxy.
 fn behind_proxy() -> Option<(Pool, Proxy)> {

@@ -20,7 +20,7 @@ use tokio_postgres::{Client, NoTls};
 use crate::{ClusterSettings, PostgresSettings, PostgresStore};
 
 /// Upper bound on anything that is expected to happen.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Two members of a database in a new schema. The first one has all slots.
 struct Pair {

@@ -19,7 +19,7 @@ use crate::{ClusterSettings, DatabaseSource, OpenError, PostgresSettings, Postgr
 const VERSION: i32 = STEPS.len() as i32;
 
 /// Upper bound on anything that is expected to happen.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Adds something that this version does not know.
 const ADDING: [Step; STEPS.len() + 1] = followed_by(Step {

@@ -8,6 +8,7 @@ use greenroom_actors::domain::assignment::AskRules;
 
 use greenroom_actors::ports::store::{Ask, AskKind, AskState, AskSubject, AskedCall};
 use greenroom_actors::runtime::AskNewsKind;
+use support::PATIENCE;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::broadcast::{self, Sender};
@@ -18,8 +19,6 @@ use crate::api::caller::Caller;
 use crate::web::peer::Peer;
 use crate::web::settings::WebConfig;
 use crate::web::shutdown::Shutdown;
-
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// News that wait for one subscriber.
 const WAITING_MAX: usize = 4096;
