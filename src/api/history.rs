@@ -34,7 +34,7 @@ impl HistoryQuery {
 }
 
 /// Returns a page of the generations of an agent that the caller sees, newest first, with its limit.
-/// Without a limit, the first page has as many as fit.
+/// Without a limit, the first page has as many as fit, and pages behind a shorter one are refused.
 pub async fn page(
     runtime: &Runtime,
     agent: &AgentDefinition,
@@ -44,15 +44,26 @@ pub async fn page(
     let HistoryQuery { page, limit, takes_any_limit } = query;
     let visibility = caller.visibility();
     let offset = u64::from(page) * u64::from(limit);
-    let read = async |limit: u32| {
+    let read = async |offset: u64, limit: u32| {
         let records = usize::try_from(limit).unwrap_or(usize::MAX);
         runtime.history(&agent.id, &visibility, offset, records).await
     };
-    match read(limit).await {
+    if page > 0
+        && takes_any_limit
+        && let Err(ReadError::TooLarge(PageTooLarge { fits })) = read(0, limit).await
+    {
+        // this page would not begin where the first one ended
+        let what = format!(
+            "must be named behind the first page, which has {fits} of {limit} records: more have too \
+             many bytes for one page"
+        );
+        return Err(ApiError::InvalidQuery { name: "limit".to_owned(), what });
+    }
+    match read(offset, limit).await {
         Err(ReadError::TooLarge(PageTooLarge { fits })) => {
             let (smaller, place) = page_at(offset, fits);
             match (page, takes_any_limit) {
-                (0, true) => Ok((read(smaller).await?, smaller)),
+                (0, true) => Ok((read(offset, smaller).await?, smaller)),
                 (0, false) => Err(ApiError::page_too_large(fits)),
                 (_, _) => {
                     let what = format!(

@@ -50,6 +50,7 @@ pub struct ConversationPage {
 #[derive(Debug)]
 pub struct Messages {
     pub messages: Vec<StoredMessage>,
+    pub limit: usize,
     pub approvals: ApprovalForm,
     /// Open asks of the last message.
     pub asks: Vec<PendingAsk>,
@@ -61,6 +62,7 @@ pub struct SearchResult {
     pub approvals: ApprovalForm,
     pub query: String,
     pub messages: Vec<(ConversationKey, StoredMessage)>,
+    pub limit: usize,
 }
 
 /// Lists an agent's conversations, newest change first; those of one user if it is named. Only
@@ -148,7 +150,7 @@ pub async fn messages(request: Request<'_>, id: &str) -> Result<Messages, ApiErr
     let conversations = request.runtime.conversations();
     let page =
         fitting(request, size, async |size| conversations.messages(&key, before, size).await);
-    let (messages, _) = page.await?;
+    let (messages, limit) = page.await?;
     if let Some(id) = before
         && messages.is_empty()
         && !conversations.has_message(&key, id).await?
@@ -160,7 +162,7 @@ pub async fn messages(request: Request<'_>, id: &str) -> Result<Messages, ApiErr
         Some(generation) => request.runtime.pending_asks(generation).await?,
         None => Vec::new(),
     };
-    Ok(Messages { messages, approvals: form_of(request.runtime, &key.agent_id), asks })
+    Ok(Messages { messages, limit, approvals: form_of(request.runtime, &key.agent_id), asks })
 }
 
 /// Returns the generation of a message that has calls without results.
@@ -233,14 +235,15 @@ pub async fn search(request: Request<'_>) -> Result<SearchResult, ApiError> {
     }
     let approvals = form_of(request.runtime, &agent_id);
     if sees_nothing {
-        return Ok(SearchResult { approvals, query: query.to_owned(), messages: Vec::new() });
+        let (query, limit) = (query.to_owned(), size.records);
+        return Ok(SearchResult { approvals, query, messages: Vec::new(), limit });
     }
     let (conversations, user) = (request.runtime.conversations(), user_id.as_deref());
     let found = fitting(request, size, async |size| {
         conversations.search_messages(&agent_id, user, query, size).await
     });
-    let (found, _) = found.await?;
-    Ok(SearchResult { approvals, query: query.to_owned(), messages: found })
+    let (messages, limit) = found.await?;
+    Ok(SearchResult { approvals, query: query.to_owned(), messages, limit })
 }
 
 /// Deletes all conversations and generations of a user; returns the number of conversations.

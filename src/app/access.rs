@@ -126,7 +126,7 @@ pub(crate) fn open_answers(config: &Config, registered: &Registered) -> Option<C
     let open = answers.filter(|row| policy.gate(row).is_open_by_default());
     let open: Vec<_> = open.map(Route::to_string).collect();
     let message = format!(
-        "tokens are checked, but not for {}: any client can answer an approval; set \
+        "tokens are checked, but not for {}: any client can answer an approval whose step has no `to`; set \
          default = \"private\" or rules for these routes in [auth], or list them in `public` if \
          that is intended",
         open.join(" and ")

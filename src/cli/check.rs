@@ -351,7 +351,7 @@ mod tests {
         let auth = |rest: &str| checked(&format!("[auth]\n{keys}{rest}"), &[]).1;
         let warning = "tokens are checked, but not for POST /workflows/:id/executions/:executionId/resume \
                     and POST /workflows/:id/executions/:executionId/suspend: any client can answer an \
-                    approval";
+                    approval whose step has no `to`";
         assert!(auth("").contains(warning), "{}", auth(""));
         assert!(auth("default = \"spec\"").contains(warning));
         for closed in [

@@ -102,7 +102,7 @@ pub enum AnswerError {
 impl From<AskError> for AnswerError {
     fn from(error: AskError) -> Self {
         match error {
-            AskError::NotAssigned { to, is_nameless: _ } => {
+            AskError::NotAssigned { to, .. } => {
                 Self::NotAsked { to: to.iter().map(ToString::to_string).collect() }
             }
             AskError::Claimed { by, until: _ } => Self::Claimed { by: by.to_string() },

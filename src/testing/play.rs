@@ -83,19 +83,23 @@ impl Played {
         ran
     }
 
-    /// Returns the step whose failure fails the execution and the compensations whose last attempt
-    /// failed, each with its error. Containers fail with the error of a step inside, which stands for
-    /// them.
+    /// Returns why the execution fails, and the compensations whose last attempt failed, each with its
+    /// error. It fails because of a step, where containers fail with the error of a step inside, which
+    /// stands for them, or as a whole, such as by its result.
     pub(super) fn failures(&self) -> Vec<String> {
-        let steps = self.cause().into_iter();
-        let steps = steps.filter_map(|step| Some((&step.path, step.error.as_ref()?)));
+        let cause = match (self.cause(), &self.state.compensation) {
+            (Some(step), _) => step.error.as_ref().map(|error| failed(&step.path, error)),
+            (None, Some(compensation)) => Some(compensation.reason.to_string()),
+            (None, None) => None,
+        };
         let waits = |step: &&StepState| {
             step.status == StepStatus::Suspended && compensated_path(&step.path).is_some()
         };
         let compensations = self.state.steps.iter().filter(waits);
         let compensations =
             compensations.filter_map(|step| Some((&step.path, &step.errors.last()?.message)));
-        steps.chain(compensations).map(|(path, error)| format!("{path} failed: {error}")).collect()
+        let compensations = compensations.map(|(path, error)| failed(path, error));
+        cause.into_iter().filter(|cause| !cause.is_empty()).chain(compensations).collect()
     }
 
     /// Returns the innermost step whose failure fails the execution: not one that `on_error` handled,
@@ -131,6 +135,10 @@ impl Played {
         });
         outputs.collect::<BTreeMap<_, _>>().into_iter().collect::<serde_json::Map<_, _>>().into()
     }
+}
+
+fn failed(path: &str, error: &str) -> String {
+    format!("{path} failed: {error}")
 }
 
 /// A run that has not ended.

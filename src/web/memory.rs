@@ -74,9 +74,9 @@ pub(crate) async fn delete(call: Call) -> Answer {
 /// `GET /api/memory/conversations/:id/messages`.
 pub(crate) async fn messages(call: Call) -> Answer {
     let (id, pairs) = call.conversation()?;
-    let memory::Messages { messages, approvals, asks } =
+    let memory::Messages { messages, limit, approvals, asks } =
         memory::messages(call.memory(&pairs), &id).await?;
-    Ok(respond::json(MessagesView::of(&messages, approvals, &asks)))
+    Ok(respond::json(MessagesView::of(&messages, limit, approvals, &asks)))
 }
 
 /// `GET /api/memory/conversations/:id/working-memory`.
@@ -102,8 +102,9 @@ pub(crate) async fn copy(call: Call, body: Body) -> Answer {
 
 /// `GET /api/memory/search`.
 pub(crate) async fn search(call: Call) -> Answer {
-    let found = memory::search(call.memory(&call.pairs()?)).await?;
-    Ok(respond::json(SearchResultView::of(&found.query, &found.messages, found.approvals)))
+    let memory::SearchResult { approvals, query, messages, limit } =
+        memory::search(call.memory(&call.pairs()?)).await?;
+    Ok(respond::json(SearchResultView::of(&query, &messages, limit, approvals)))
 }
 
 /// `DELETE /api/memory/users/:userId`.

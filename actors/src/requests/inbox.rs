@@ -191,7 +191,11 @@ impl AskAccess {
         if is_asked {
             return Ok(());
         }
-        Err(AskError::NotAssigned { to: ask.rules.to.clone(), is_nameless: user.is_none() })
+        Err(AskError::NotAssigned {
+            to: ask.rules.to.clone(),
+            is_nameless: user.is_none(),
+            is_of_nobody: ask.user_id.is_none(),
+        })
     }
 
     pub(crate) fn check_claim(&self, ask: &Ask, now: Timestamp) -> Result<(), AskError> {
@@ -230,6 +234,9 @@ pub enum AskError {
         to: Vec<Assignee>,
         /// True if the answer names no user.
         is_nameless: bool,
+        /// True if [`Assignee::NotSelf`] excludes a user that is not known: where it is one of `to`,
+        /// only users that are named one by one may answer.
+        is_of_nobody: bool,
     },
     /// The approval counts for more than its call, and the caller may not make the request that does the same.
     #[error("the approval needs what {request} needs: {needs}")]

@@ -102,7 +102,8 @@ async fn only_those_who_are_asked_answer() {
             false => {
                 let named = open.rules.to.clone();
                 let is_nameless = user.is_none();
-                let refused = Some(AskError::NotAssigned { to: named, is_nameless });
+                let is_of_nobody = open.user_id.is_none();
+                let refused = Some(AskError::NotAssigned { to: named, is_nameless, is_of_nobody });
                 assert_eq!(answered.err(), refused, "{to:?} {user:?}");
                 assert_eq!(only_open(&world).await, open, "it stays open");
             }

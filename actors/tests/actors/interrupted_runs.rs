@@ -1,13 +1,16 @@
 //! Runs that an orderly shutdown or a kill interrupts.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use greenroom_actors::agent::OnCrash;
 use greenroom_actors::agent::tool::ToolDefinition;
 use greenroom_actors::domain::message::ToolOutcome;
-use greenroom_actors::ports::model::scripted::ScriptedAnswer;
+use greenroom_actors::ports::model::ModelEvent;
+use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedPiece};
 use greenroom_actors::ports::store::GenerationStatus;
 use greenroom_actors::testkit::{World, pass};
+use greenroom_actors::visibility::Visibility;
 use serde_json::json;
 
 use crate::approvals::{
@@ -49,6 +52,50 @@ async fn a_call_that_a_shutdown_interrupts_is_treated_as_after_a_crash() {
         assert_eq!((status, outcomes), (GenerationStatus::Completed, vec![outcome]));
         assert_eq!(effects.all().len(), made, "{on_crash:?}");
     }
+}
+
+/// Has the store refuse writes while the run ends, and accept them afterwards.
+async fn outlive_refusals(world: &World) {
+    pass(Duration::from_secs(1)).await;
+    world.store.set_writable(false);
+    pass(Duration::from_secs(20)).await;
+    world.store.set_writable(true);
+    pass(Duration::from_secs(40)).await;
+}
+
+#[actix::test]
+async fn runs_whose_end_the_store_refuses_do_not_stay_working() {
+    tokio::time::pause();
+    let pieces = [
+        ScriptedPiece::Pause(Duration::from_secs(10)),
+        ScriptedPiece::Say(ModelEvent::TextDelta("late".to_owned())),
+    ];
+    let (world, model) =
+        world([ScriptedAnswer::Pieces(pieces.to_vec()), text("now")], vec![]).await;
+    let id = world.runtime.begin_generation(request()).await.unwrap().id.to_string();
+    outlive_refusals(&world).await;
+    assert_eq!(recorded(&world, &id).await.0, GenerationStatus::Error);
+    let entry = world.runtime.generation("desk", &id, &Visibility::Everything).await.unwrap();
+    let error = entry.unwrap().record.error;
+    assert_eq!(error.as_deref(), Some("the store did not accept its end"));
+    assert_eq!(model.requests().len(), 1, "it does not run again");
+    assert!(world.runtime.generate(request()).await.is_ok());
+}
+
+#[actix::test]
+async fn runs_with_calls_continue_when_the_store_accepts_writes_again() {
+    tokio::time::pause();
+    let effects = Effects::default();
+    let tool = ToolDefinition { on_crash: OnCrash::Repeat, ..slow(&effects) };
+    // the model is asked again, as its answer is not recorded
+    let script = [calls(&[("c1", "slow", json!({}))]), text("lost"), text("done")];
+    let (world, _) = world(script, vec![tool]).await;
+    let id = world.runtime.begin_generation(request()).await.unwrap().id.to_string();
+    outlive_refusals(&world).await;
+    let (status, _, outcomes) = recorded(&world, &id).await;
+    assert_eq!((status, outcomes), (GenerationStatus::Completed, vec![done()]));
+    let keys: BTreeSet<_> = effects.keys().into_iter().collect();
+    assert_eq!(keys.len(), 1, "a call that is made again has the same key");
 }
 
 #[actix::test]

@@ -2253,6 +2253,11 @@ export interface components {
         /** @description Messages of a conversation, oldest first. */
         ConversationMessages: {
             messages: components["schemas"]["UiMessage"][];
+            /**
+             * @description Maximum number of messages of this answer. Without `limit` in the request, it is smaller than
+             *     the default if more messages have too many bytes for one answer.
+             */
+            limit: number;
         };
         /** @description A page of conversations. */
         ConversationPage: {
@@ -2520,6 +2525,11 @@ export interface components {
         FoundMessages: {
             results: components["schemas"]["FoundMessage"][];
             count: number;
+            /**
+             * @description Maximum number of results of this answer. Without `limit` in the request, it is smaller than
+             *     the default if more results have too many bytes for one answer.
+             */
+            limit: number;
             query: string;
         };
         /** @description Response of `POST /agents/:id/text`. */

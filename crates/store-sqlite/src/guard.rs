@@ -90,6 +90,12 @@ impl Lock {
     }
 }
 
+/// Returns true if a server has used the store, which is not there now. Must be called before
+/// [`lock`], which leaves its file.
+pub(super) fn is_gone(path: &Path) -> bool {
+    !path.exists() && beside(path, ".lock").exists()
+}
+
 /// Takes the lock.
 ///
 /// The lock file stays after the release: if it were removed, two processes could lock two files. The

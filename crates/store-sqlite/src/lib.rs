@@ -140,8 +140,16 @@ impl SqliteStore {
         meter: Arc<dyn JournalMeter>,
     ) -> Result<Self, OpenError> {
         let path = &guard::resolved(path)?;
+        let is_gone = guard::is_gone(path);
         let mut lock = guard::lock(path)?;
         guard::inspect(path)?;
+        if is_gone {
+            log::warn!(
+                "the store {} was used before and is gone: a new one is made. If it was moved, stop \
+                 the server, remove the new one with its -wal and -shm, and put it back",
+                path.display()
+            );
+        }
         let refused = |error: rusqlite::Error| guard::refusal(path, &error);
         let mut connection = schema::open_writer(path, durability).map_err(refused)?;
         lock.extend(path)?;

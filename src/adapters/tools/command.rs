@@ -235,7 +235,9 @@ fn not_started(error: &io::Error, run: &CommandRun, origin: &CallOrigin) -> Atte
     let name = name.map_or(Cow::Borrowed("?"), |name| name.to_string_lossy());
     let folder = cwd.as_ref().filter(|folder| !std::path::Path::new(&***folder).is_dir());
     failed(match error.kind() {
-        _ if folder.is_some() => format!("the folder of the program {name} does not exist"),
+        _ if folder.is_some() => {
+            format!("the folder in which {name} should run (`cwd`) does not exist")
+        }
         io::ErrorKind::NotFound => format!("the program {name} does not exist"),
         io::ErrorKind::PermissionDenied => format!("the program {name} is not executable"),
         io::ErrorKind::ArgumentListTooLong => {

@@ -18,12 +18,16 @@ pub enum AskRefusal {
     Expired { id: String, at: Timestamp },
     #[error("Ask {id} was withdrawn {}: what waited for it has ended", at_time(*.at))]
     Withdrawn { id: String, at: Timestamp },
-    #[error("Others are asked, not this caller{}{}", may_answer(.to), nameless(*.is_nameless))]
+    #[error(
+        "Others are asked, not this caller{}{}", may_answer(.to, *.is_of_nobody), nameless(*.is_nameless)
+    )]
     NotAssigned {
         /// Users and roles that are asked, if known.
         to: Vec<Assignee>,
         /// True if the request names no user.
         is_nameless: bool,
+        /// True if `!self` excludes a user that is not known.
+        is_of_nobody: bool,
     },
     /// The approval counts for more than its call.
     #[error(
@@ -63,10 +67,19 @@ fn at_time(at: Timestamp) -> String {
 }
 
 /// Names those who may answer.
-fn may_answer(to: &[Assignee]) -> String {
+fn may_answer(to: &[Assignee], is_of_nobody: bool) -> String {
     let people = to.iter().filter(|it| **it != Assignee::NotSelf).map(ToString::to_string);
     let people: Vec<_> = people.collect();
     let excludes_self = to.contains(&Assignee::NotSelf);
+    if excludes_self && is_of_nobody {
+        let users = to.iter().filter(|it| matches!(it, Assignee::User(_))).map(ToString::to_string);
+        let users: Vec<_> = users.collect();
+        let who = if users.is_empty() { "nobody".to_owned() } else { users.join(", ") };
+        return format!(
+            ": {who} may answer; the user who started this is not known, so that `!self` leaves only \
+             users that are named one by one"
+        );
+    }
     match (people.as_slice(), excludes_self) {
         ([], false) => String::new(),
         ([], true) => ": every user but the one who started this may answer".to_owned(),
@@ -123,8 +136,8 @@ impl ApiError {
                 AskState::Expired => AskRefusal::Expired { id, at },
                 AskState::Withdrawn | AskState::Open => AskRefusal::Withdrawn { id, at },
             },
-            AskError::NotAssigned { to, is_nameless } => {
-                AskRefusal::NotAssigned { to, is_nameless }
+            AskError::NotAssigned { to, is_nameless, is_of_nobody } => {
+                AskRefusal::NotAssigned { to, is_nameless, is_of_nobody }
             }
             AskError::NotPermitted { request, needs } => {
                 AskRefusal::NotPermitted { request: request.to_string(), needs }

@@ -136,7 +136,7 @@ codes! {
         ExecutionCompensates "execution_compensates" 409:
             "Execution compensates",
             "The execution has failed or was cancelled, and undoes its completed steps before it ends.",
-            "Wait for its end. Its inbox has what could not be compensated.";
+            "Wait for its end. Compensations that failed wait in the inbox for a person.";
         NotSuspended "not_suspended" 404:
             "Execution not suspended",
             "The execution does not wait for a resume.",
@@ -415,8 +415,8 @@ codes! {
              that does not answer.",
             "Try again, unless the answer names an execution in `x-execution-id`: the request was \
              accepted, and is carried out when the store recovers; ask for the state before you \
-             repeat it. A generation named in `x-generation-id` has ended with its caller, and may \
-             be in the history with its answer. Without either, nothing was accepted. If it \
+             repeat it. A generation named in `x-generation-id` has ended, or continues when the \
+             store recovers if it had called tools: its record says which. Without either, nothing was accepted. If it \
              persists, see the log.";
         RecordCorrupt "record_corrupt" 500:
             "Invalid record",

@@ -37,7 +37,8 @@ impl ApiError {
             }
             ResumeError::AsksOpen(step) => Self::StepAsks(step),
             ResumeError::NotAssigned => {
-                Self::Ask(AskRefusal::NotAssigned { to: Vec::new(), is_nameless: false })
+                let (is_nameless, is_of_nobody) = (false, false);
+                Self::Ask(AskRefusal::NotAssigned { to: Vec::new(), is_nameless, is_of_nobody })
             }
             ResumeError::Refused(why) => Self::Ask(AskRefusal::Refused(why)),
             ResumeError::InvalidData(detail) => Self::ResumeDataInvalid(detail),

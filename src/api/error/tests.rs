@@ -1,5 +1,6 @@
 //! Texts, statuses and codes of refusals.
 
+mod asks;
 mod page;
 
 use greenroom_actors::agent::generation::GenerateError;
@@ -115,105 +116,6 @@ fn texts_and_statuses_are_those_of_the_contract() {
 }
 
 #[test]
-fn an_ask_that_is_closed_says_when_and_by_whom() {
-    let at = Timestamp(1_790_000_000_000);
-    let by = Some(Arc::new(Principal::claimed("lea")));
-    let closed = |state, by| ApiError::from_ask("ask_1", AskError::Closed { state, at, by });
-    let time = at.to_iso();
-    let rows = [
-        (closed(AskState::Answered, by), format!("Ask ask_1 was answered at {time} by lea")),
-        (closed(AskState::Answered, None), format!("Ask ask_1 was answered at {time}")),
-        (closed(AskState::Expired, None), format!("The deadline of ask ask_1 passed at {time}")),
-        (
-            closed(AskState::Withdrawn, None),
-            format!("Ask ask_1 was withdrawn at {time}: what waited for it has ended"),
-        ),
-    ];
-    for (error, text) in rows {
-        assert_eq!((error.status(), error.to_string()), (409, text));
-    }
-}
-
-#[test]
-fn an_ask_of_others_says_why() {
-    let until = Timestamp(1_790_000_000_000);
-    let not_assigned = |to: &[&str]| AskError::NotAssigned {
-        to: to.iter().map(|it| it.parse().unwrap()).collect(),
-        is_nameless: to == ["user:ann"],
-    };
-    let asks = vec![Arc::from("ask_1"), Arc::from("ask_2")];
-    let rows = [
-        (
-            not_assigned(&["user:ann"]),
-            403,
-            "not_assigned",
-            "Others are asked, not this caller: user:ann may answer; this request names no user"
-                .to_owned(),
-        ),
-        (
-            AskError::Ambiguous { asks },
-            409,
-            "ask_ambiguous",
-            "There are, or were, several asks ask_1: answer ask_1 or ask_2 in the inbox".to_owned(),
-        ),
-        (
-            not_assigned(&["user:ann", "role:lead"]),
-            403,
-            "not_assigned",
-            "Others are asked, not this caller: user:ann, role:lead may answer".to_owned(),
-        ),
-        (
-            not_assigned(&["role:lead", "!self"]),
-            403,
-            "not_assigned",
-            "Others are asked, not this caller: role:lead may answer, but not the user who started \
-             this"
-                .to_owned(),
-        ),
-        (
-            not_assigned(&["!self"]),
-            403,
-            "not_assigned",
-            "Others are asked, not this caller: every user but the one who started this may answer"
-                .to_owned(),
-        ),
-        (
-            not_assigned(&[]),
-            403,
-            "not_assigned",
-            "Others are asked, not this caller".to_owned(),
-        ),
-        (
-            AskError::Claimed { by: "lea".into(), until },
-            409,
-            "ask_claimed",
-            format!("lea is about to answer ask ask_1, until {}", until.to_iso()),
-        ),
-        (
-            AskError::Changed { revision: 4 },
-            412,
-            "ask_changed",
-            "Ask ask_1 has changed: its revision is 4".to_owned(),
-        ),
-    ];
-    for (error, status, code, text) in rows {
-        let error = ApiError::from_ask("ask_1", error);
-        assert_eq!((error.status(), error.code().as_str()), (status, code));
-        assert_eq!(error.to_string(), text);
-    }
-}
-
-#[test]
-fn an_approval_that_needs_more_says_what() {
-    let (request, needs) = (Arc::from("POST /x"), "the role admin".to_owned());
-    let error = ApiError::from_ask("ask_1", AskError::NotPermitted { request, needs });
-    assert_eq!((error.status(), error.code().as_str()), (403, "not_assigned"));
-    let text = "Approving this call counts for later calls too, and needs what POST /x needs: the \
-                role admin. The ask stays open, and can be declined";
-    assert_eq!(error.to_string(), text);
-}
-
-#[test]
 fn a_failed_generation_names_its_product_and_cause() {
     let model = |kind| GenerateError::Model(ModelError::new(kind, "no luck"));
     let text = "Failed to generate text: no luck";
@@ -324,7 +226,7 @@ fn of_asks() -> Vec<ApiError> {
         AskRefusal::Answered { id: id(), at, by: None },
         AskRefusal::Expired { id: id(), at },
         AskRefusal::Withdrawn { id: id(), at },
-        AskRefusal::NotAssigned { to: Vec::new(), is_nameless: false },
+        AskRefusal::NotAssigned { to: Vec::new(), is_nameless: false, is_of_nobody: false },
         AskRefusal::NotPermitted { request: id(), needs: id() },
         AskRefusal::Refused(id()),
         AskRefusal::Ambiguous { of: id(), asks: Vec::new() },

@@ -250,7 +250,11 @@ pub(super) fn of_answers() -> Vec<ApiError> {
 }
 
 fn not_assigned() -> ApiError {
-    ApiError::Ask(AskRefusal::NotAssigned { to: Vec::new(), is_nameless: false })
+    ApiError::Ask(AskRefusal::NotAssigned {
+        to: Vec::new(),
+        is_nameless: false,
+        is_of_nobody: false,
+    })
 }
 
 /// Returns the refusal of the program's own check of answers.

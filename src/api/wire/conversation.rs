@@ -81,12 +81,16 @@ impl<'a> ConversationsView<'a> {
 #[schema(as = ConversationMessages)]
 pub struct MessagesView<'a> {
     messages: Vec<UiMessageView<'a>>,
+    /// Maximum number of messages of this answer. Without `limit` in the request, it is smaller than
+    /// the default if more messages have too many bytes for one answer.
+    limit: usize,
 }
 
 impl<'a> MessagesView<'a> {
     /// Shows messages, the last of which waits for these asks.
     pub fn of(
         messages: &'a [StoredMessage],
+        limit: usize,
         approvals: ApprovalForm,
         asks: &'a [PendingAsk],
     ) -> Self {
@@ -95,7 +99,7 @@ impl<'a> MessagesView<'a> {
             let asks = if number == last { asks } else { &[] };
             UiMessageView::of(message, approvals, asks)
         });
-        Self { messages: shown.collect() }
+        Self { messages: shown.collect(), limit }
     }
 }
 
@@ -122,6 +126,9 @@ impl<'a> WorkingMemoryView<'a> {
 pub struct SearchResultView<'a> {
     results: Vec<FoundMessageView<'a>>,
     count: usize,
+    /// Maximum number of results of this answer. Without `limit` in the request, it is smaller than
+    /// the default if more results have too many bytes for one answer.
+    limit: usize,
     query: &'a str,
 }
 
@@ -138,13 +145,14 @@ impl<'a> SearchResultView<'a> {
     pub fn of(
         text: &'a str,
         found: &'a [(ConversationKey, StoredMessage)],
+        limit: usize,
         approvals: ApprovalForm,
     ) -> Self {
         let results = found.iter().map(|(key, message)| FoundMessageView {
             conversation_id: &key.conversation_id,
             message: UiMessageView::of(message, approvals, &[]),
         });
-        Self { results: results.collect(), count: found.len(), query: text }
+        Self { results: results.collect(), count: found.len(), limit, query: text }
     }
 }
 

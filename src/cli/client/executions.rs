@@ -188,9 +188,9 @@ pub(super) async fn run(session: &Session, action: &Action) -> Result<Exit, Fail
         }
         Action::Watch { which, timeout } => watch(session, which, *timeout).await,
         Action::Suspend(reason) => {
-            change(session, reason, "suspend", "pauses; running steps finish").await
+            change(session, reason, "suspend", |_| "pauses; running steps finish").await
         }
-        Action::Cancel(reason) => change(session, reason, "cancel", "is cancelled").await,
+        Action::Cancel(reason) => change(session, reason, "cancel", cancelled).await,
         Action::Resume(options) => resume::resume(session, options).await,
         Action::Replay(options) => resume::replay(session, options).await,
         Action::Bulk(options) => bulk::run(session, options).await,
@@ -225,7 +225,7 @@ async fn change(
     session: &Session,
     options: &Reason,
     command: &str,
-    done: &str,
+    done: impl Fn(&Value) -> &'static str,
 ) -> Result<Exit, Failure> {
     let at = options.which.locate(&session.api).await?;
     let mut body = json!({ "options": {} });
@@ -233,8 +233,17 @@ async fn change(
     put_text(&mut body["options"], "userId", options.user.as_ref());
     let changed = session.api.data(Call::post(&at.path(command), &body)).await?;
     let Located { workflow, id } = &at;
-    session.screen.value(&changed, |_| vec![plain(&format!("{workflow} {id} {done}"))])?;
+    let line = |changed: &Value| vec![plain(&format!("{workflow} {id} {}", done(changed)))];
+    session.screen.value(&changed, line)?;
     Ok(Exit::Ok)
+}
+
+/// Says what a cancellation did.
+fn cancelled(changed: &Value) -> &'static str {
+    match changed["status"].as_str() {
+        Some("running") => "undoes its completed steps, and is cancelled afterwards",
+        _ => "is cancelled",
+    }
 }
 
 /// Colours the status in a line of fields.
@@ -245,6 +254,13 @@ fn coloured(session: &super::screen::Screen, status: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cancellation_that_compensates_is_not_done() {
+        assert_eq!(cancelled(&json!({ "status": "cancelled" })), "is cancelled");
+        let undone = cancelled(&json!({ "status": "running" }));
+        assert_eq!(undone, "undoes its completed steps, and is cancelled afterwards");
+    }
 
     #[test]
     fn days_by_name_are_days_in_utc() {

@@ -130,6 +130,10 @@ fn option_for(code: &str) -> Option<&'static str> {
             "choose another --execution-id, or none; to repeat a command safely, use \
              --idempotency-key"
         }
+        "execution_compensates" => {
+            "it ends by itself, unless a compensation failed, which waits for a person: \
+             `greenroom executions why {execution}` names the ask"
+        }
         "execution_failed" => "`greenroom executions why {execution}` has the reason",
         "execution_not_running" | "not_suspended" | "ask_expired" | "ask_withdrawn" => {
             "`greenroom executions why {execution}` shows its state; nothing was changed"

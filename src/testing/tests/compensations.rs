@@ -51,6 +51,10 @@ fn a_wait_for_help_with_a_compensation_shows_the_failures_before_it() {
     let rows = rows.into_iter().chain([
         (pay.to_owned(), "pay failed: undefined value in `steps.hold.id`"),
         (inside.to_owned(), "both/x/pay failed: undefined value in `steps.hold.id`"),
+        (
+            "[workflows.trip]\nresult = \"steps.hold.id\"\n".to_owned(),
+            "result: undefined value in `steps.hold.id`",
+        ),
     ]);
     for (last, failed) in rows {
         let of_status = format!(

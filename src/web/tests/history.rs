@@ -90,14 +90,24 @@ async fn pages_with_too_many_bytes_say_how_many_records_are_one() {
         assert!((1..4).contains(&fits), "{path}: {error}");
         site.data(&format!("{path}limit={fits}")).await;
         site.data(&format!("{path}limit=1")).await;
-        let without = site.data(path.trim_end_matches('&')).await.to_string();
-        assert!((1..4).contains(&without.matches(&text).count()), "{path}: {without}");
+        let without = site.data(path.trim_end_matches('&')).await;
+        let limit = [&without["limit"], &without["pagination"]["limit"]];
+        let limit = limit.into_iter().find_map(Value::as_u64).expect(path);
+        assert!((1..4).contains(&limit), "{path}: {limit}");
+        let shown = without.to_string().matches(&text).count();
+        assert!((1..4).contains(&shown), "{path}: {without}");
     }
     let behind = site.get("/agents/assistant/history?page=1&limit=2").await;
     behind.assert_refusal(
         400,
         "Invalid query parameter limit: must be at most 1 here, with page=2: the records have too \
          many bytes for one page",
+    );
+    let behind = site.get("/agents/assistant/history?page=1").await;
+    behind.assert_refusal(
+        400,
+        "Invalid query parameter limit: must be named behind the first page, which has 1 of 10 \
+         records: more have too many bytes for one page",
     );
     let third = site.data("/agents/assistant/history?page=2&limit=1").await;
     assert_eq!(third["entries"].as_array().unwrap().len(), 1);

@@ -75,7 +75,7 @@ impl Machine {
             from: self.replayable_steps(plan),
         };
         let Some(index) = plan.steps.iter().position(|step| *step.id == *step_id) else {
-            let is_inside = plan.step(&step_id).is_some();
+            let is_inside = plan.step(step_id_of(&step_id)).is_some();
             return Err(if is_inside {
                 not_replayable()
             } else {

@@ -8,6 +8,9 @@ use crate::domain::schema::Schema;
 
 const FENCE: &str = "```";
 
+/// Most violations of a schema that a text names.
+const VIOLATIONS_MAX: usize = 5;
+
 /// Reason for rejecting an answer as the requested object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Unfit {
@@ -23,11 +26,19 @@ pub(super) fn read_object(text: &str, schema: &Schema, depth_max: usize) -> Resu
     let object = parse(text).map_err(unfit)?;
     check_depth(&object, depth_max)
         .map_err(|too_deep| unfit(format!("the answer is {too_deep}")))?;
-    schema.check(&object).map_err(|violation| Unfit {
-        detail: violation.to_string(),
-        is_final: violation.is_too_costly,
-    })?;
-    Ok(object)
+    match schema.check(&object) {
+        Ok(()) => Ok(object),
+        Err(first) if first.is_too_costly => {
+            Err(Unfit { detail: first.to_string(), is_final: true })
+        }
+        Err(_) => Err(unfit(all_of(&object, schema))),
+    }
+}
+
+/// Names what is wrong with an object: the model may have only one more attempt.
+fn all_of(object: &Value, schema: &Schema) -> String {
+    let found = schema.violations(object, VIOLATIONS_MAX);
+    found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// Parses JSON, bare or inside a fence: many models add one despite instructions.
@@ -70,12 +81,18 @@ mod tests {
 
     #[test]
     fn nonconforming_json_is_refused_with_the_reason() {
-        let schema = Schema::compile(&json!({ "type": "object", "required": ["a"] })).unwrap();
+        let schema = Schema::compile(&json!({
+            "type": "object",
+            "required": ["a"],
+            "properties": { "b": { "type": "string" } },
+        }));
+        let schema = schema.unwrap();
         let cases = [
             ("prose", "no idea", "the answer is not JSON"),
             ("an open fence", "```json\n{\"a\":1}", "the answer is not JSON"),
             ("another type", "[]", "object"),
             ("a missing key", "{}", "a"),
+            ("two problems", r#"{"b":1}"#, "a: missing; b: 1 is not of type"),
             ("too deep", r#"{"a":[[1]]}"#, "nested deeper than 2 levels, at a[0]"),
         ];
         for (name, text, part) in cases {

@@ -77,7 +77,7 @@ async fn every_kind_of_failure_has_a_text() {
         (program(&["/etc"]), "the program etc is not executable"),
         (
             CommandRun { cwd: Some("/nowhere".into()), ..program(&["cat"]) },
-            "the folder of the program cat does not exist",
+            "the folder in which cat should run (`cwd`) does not exist",
         ),
         (script("exit 3"), "the program exited with code 3"),
         (script("echo 'not \n today' >&2; exit 1"), "the program exited with code 1: not today"),

@@ -115,7 +115,8 @@ impl Run {
         };
         let write = GenerationWrite { row: self.row, record, steps, messages, continuation };
         let recorded = self.deps.generations.record_generation(write);
-        self.recording.during(recorded).await.map_err(Unavailable::from)?;
+        let recorded = self.recording.during(recorded).await.map_err(Unavailable::from);
+        recorded.inspect_err(|_| self.leave_behind())?;
         self.transcript.mark_recorded();
         self.publish_end();
         Ok(())
@@ -133,9 +134,9 @@ impl Run {
         self.continuation = self.continuation.take().map(Continuation::without_user);
     }
 
-    /// Has a run that another run can continue tried again.
+    /// Has a run whose end is not recorded continued, or ended if it cannot be continued.
     fn leave_behind(&self) {
-        if self.has_continuation {
+        if self.has_continuation || (self.is_recorded && self.is_free()) {
             let (left_behind, id) = (Arc::clone(&self.deps.left_behind), self.id.to_string());
             // not at once: the store may refuse writes for a while
             actix::spawn(async move {
