@@ -35,9 +35,10 @@ pub(super) struct FileId {
 }
 
 impl FileId {
-    /// Returns the file that has this name now.
+    /// Returns the file that has this name now. A link is not what it leads to: the log of a store is
+    /// beside its file, where the next process would look for it.
     pub(super) fn at(path: &Path) -> io::Result<Self> {
-        let found = fs::metadata(path)?;
+        let found = fs::symlink_metadata(path)?;
         Ok(Self { device: found.dev(), inode: found.ino() })
     }
 
