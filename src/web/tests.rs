@@ -180,7 +180,7 @@ pub(super) fn registry() -> Registry {
         .map(|plan| (plan.definition.id.clone(), plan));
     let slow = MockRule {
         when: Some("'slow' in prompt".to_owned()),
-        delay: Duration::from_secs(60),
+        delay: 10 * PATIENCE,
         action: MockAction::Default,
     };
     let config = MockConfig { rules: vec![slow], ..MockConfig::default() };

@@ -22,8 +22,7 @@ use crate::domain::principal::Principal;
 use crate::domain::trace::TraceOrigin;
 use crate::execution::{Restored, restore};
 use crate::ports::store::{
-    AskChange, ContinuationChange, GenerationEntry, GenerationRecord, GenerationStatus,
-    GenerationWrite, StepOrigin,
+    AskChange, ContinuationChange, GenerationEntry, GenerationStatus, GenerationWrite, StepOrigin,
 };
 use crate::requests::{ResumeError, Target, Unavailable};
 use crate::runtime::Runtime;
@@ -120,7 +119,7 @@ impl Runtime {
         let mut id: Arc<str> = Arc::from(id);
         loop {
             let Some(found) = self.continuable(&id).await? else {
-                self.end_unrecorded(&id).await?;
+                self.end_without_step(&id).await?;
                 return Ok(None);
             };
             let Some(parent) = found.continuation.parent.clone() else {
@@ -294,27 +293,17 @@ impl Runtime {
         }))
     }
 
-    /// Ends a generation without a continuation that was not ended with its step, or whose end the
-    /// store has refused.
-    async fn end_unrecorded(&self, id: &str) -> Result<(), Unavailable> {
+    /// Ends a generation without a continuation that was not ended with its step.
+    async fn end_without_step(&self, id: &str) -> Result<(), Unavailable> {
         let entry = self.shared.store.generation(id).await?;
         let record = entry.map(|entry| entry.record).filter(|it| !it.status.is_final());
-        let Some(record) = record else { return Ok(()) };
-        match &record.origin {
-            Some(origin) if self.step_of(origin, id).await?.is_none() => self.end_of_step(id).await,
-            Some(_) => Ok(()),
-            None if self.is_live(&record) => Ok(()),
-            None => {
-                let why = "the store did not accept its end";
-                let (from, status) = (Some(GenerationStatus::Working), GenerationStatus::Error);
-                self.end_idle(id, from, status, Some(why.to_owned()), why).await.map(drop)
+        let origin = record.and_then(|record| record.origin);
+        match origin {
+            Some(origin) if self.step_of(&origin, id).await?.is_none() => {
+                self.end_of_step(id).await
             }
+            Some(_) | None => Ok(()),
         }
-    }
-
-    fn is_live(&self, record: &GenerationRecord) -> bool {
-        let id = Arc::from(record.id.as_str());
-        self.generations.live.find(&record.agent_id, &id, &Visibility::Everything).is_some()
     }
 
     /// Ends a generation whose step no longer needs it.

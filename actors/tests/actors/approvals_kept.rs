@@ -121,10 +121,12 @@ async fn a_run_that_no_process_runs_can_be_cancelled() {
     let id = world.runtime.begin_generation(request()).await.unwrap().id.to_string();
     pass(Duration::from_secs(1)).await;
     world.store.set_writable(false);
-    pass(Duration::from_secs(10)).await;
+    // between two attempts to record its end
+    pass(Duration::from_millis(10_500)).await;
     world.store.set_writable(true);
     assert_eq!(recorded(&world, &id).await.0, GenerationStatus::Working, "its end is not recorded");
     let all = &Visibility::Everything;
     world.runtime.cancel_generation("desk", &id, all).await.unwrap();
+    pass(Duration::from_secs(10)).await;
     assert_eq!(recorded(&world, &id).await.0, GenerationStatus::Cancelled);
 }

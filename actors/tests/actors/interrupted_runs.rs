@@ -9,6 +9,7 @@ use greenroom_actors::domain::message::ToolOutcome;
 use greenroom_actors::ports::model::ModelEvent;
 use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedPiece};
 use greenroom_actors::ports::store::GenerationStatus;
+use greenroom_actors::runtime::CancelGenerationError;
 use greenroom_actors::testkit::{World, pass};
 use greenroom_actors::visibility::Visibility;
 use serde_json::json;
@@ -80,6 +81,25 @@ async fn runs_whose_end_the_store_refuses_do_not_stay_working() {
     assert_eq!(error.as_deref(), Some("the store did not accept its end"));
     assert_eq!(model.requests().len(), 1, "it does not run again");
     assert!(world.runtime.generate(request()).await.is_ok());
+}
+
+#[actix::test]
+async fn cancelled_runs_whose_end_the_store_refuses_stay_cancelled() {
+    tokio::time::pause();
+    let effects = Effects::default();
+    let script = [calls(&[("c1", "slow", json!({}))]), text("never")];
+    let (world, model) = world(script, vec![slow(&effects)]).await;
+    let id = world.runtime.begin_generation(request()).await.unwrap().id.to_string();
+    pass(Duration::from_secs(1)).await;
+    world.store.set_writable(false);
+    let everything = Visibility::Everything;
+    let refused = world.runtime.cancel_generation("desk", &id, &everything).await;
+    assert!(matches!(refused, Err(CancelGenerationError::Unavailable(_))), "{refused:?}");
+    pass(Duration::from_secs(20)).await;
+    world.store.set_writable(true);
+    pass(Duration::from_secs(40)).await;
+    assert_eq!(recorded(&world, &id).await.0, GenerationStatus::Cancelled);
+    assert_eq!((effects.all().len(), model.requests().len()), (1, 1));
 }
 
 #[actix::test]

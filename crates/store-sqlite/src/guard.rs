@@ -90,8 +90,8 @@ impl Lock {
     }
 }
 
-/// Returns true if a server has used the store, which is not there now. Must be called before
-/// [`lock`], which leaves its file.
+/// Returns true if the store was locked before, and is not there now. Must be called before [`lock`],
+/// which leaves its file.
 pub(super) fn is_gone(path: &Path) -> bool {
     !path.exists() && beside(path, ".lock").exists()
 }

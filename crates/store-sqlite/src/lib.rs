@@ -145,8 +145,8 @@ impl SqliteStore {
         guard::inspect(path)?;
         if is_gone {
             log::warn!(
-                "the store {} was used before and is gone: a new one is made. If it was moved, stop \
-                 the server, remove the new one with its -wal and -shm, and put it back",
+                "the store {} is not there, though its lock is: a new one is made. If it was moved, \
+                 stop the server, remove the new one with its -wal and -shm, and put it back",
                 path.display()
             );
         }

@@ -70,7 +70,8 @@ async fn is_released(played: Played) {
 
 #[actix_web::test]
 async fn a_disconnect_is_noticed_while_nothing_is_sent() {
-    let (server, mut client, played) = play(WebConfig::default()).await;
+    let (server, mut client, played) =
+        play(WebConfig { heartbeat: 10 * PATIENCE, ..WebConfig::default() }).await;
     assert!(emit(&played.subscriber, "a".to_owned()));
     let mut head = [0; 12];
     client.read_exact(&mut head).await.unwrap();

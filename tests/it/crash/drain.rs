@@ -100,7 +100,7 @@ fn running_steps_finish_and_waiting_callers_are_answered() {
 #[test]
 fn an_idle_server_ends_at_once() {
     for signal in ["TERM", "INT"] {
-        let home = Home::new("server.shutdown_grace = \"60s\"");
+        let home = Home::new(&format!("server.shutdown_grace = \"{}s\"", GRACE.as_secs()));
         let mut server = Server::start(home.test_server());
         server.post("/workflows/chain/execute", &json!({ "input": { "n": 0 } })).data();
         let start = Instant::now();
@@ -112,7 +112,7 @@ fn an_idle_server_ends_at_once() {
 
 #[test]
 fn a_second_signal_ends_the_process_at_once() {
-    let home = Home::new("server.shutdown_grace = \"60s\"");
+    let home = Home::new(&format!("server.shutdown_grace = \"{}s\"", GRACE.as_secs()));
     let mut server = Server::start(home.test_server());
     let gate = home.path("gate");
     let mut caller = call(&server, "gated", "g1", &json!({ "gate": gate }));

@@ -11,7 +11,7 @@ use support::eventually;
 use support::provider::{Deed, Provider, whole};
 
 /// Maximum time that an upstream request may outlive its step.
-const LEAVING_MAX: Duration = Duration::from_secs(30);
+const LEAVING_MAX: Duration = Duration::from_secs(10);
 
 const WORKFLOWS: &str = r#"
 [workflows.letter]

@@ -15,7 +15,7 @@ use support::provider::{Deed, Provider, piece, stream_end, stream_head};
 use support::server::{Home, Server};
 
 /// Time limit for a run to end after its last client has left.
-const LEAVING_MAX: Duration = Duration::from_secs(30);
+const LEAVING_MAX: Duration = Duration::from_secs(10);
 
 /// An agent that takes an hour for each word of a long answer; its stream is resumable.
 const PACED: &str = r#"

@@ -42,7 +42,7 @@ fn sql(home: &Home, statement: &str) {
 }
 
 #[test]
-fn a_second_process_is_refused_at_once() {
+fn a_second_process_is_refused() {
     let site = Site::on(Store::Sqlite, "");
     refused_beside_others(&site.home, "is in use by another process");
     site.execute("add", "a1", &json!({ "n": 1 }));
@@ -68,7 +68,7 @@ fn a_store_that_is_gone_is_begun_anew_with_a_warning() {
     let home = used();
     std::fs::remove_file(home.path("store.db")).unwrap();
     let server = Server::start(home.greenroom(&[]));
-    let line = server.says("was used before and is gone: a new one is made");
+    let line = server.says("is not there, though its lock is: a new one is made");
     assert!(line.contains("store.db"), "{line}");
 }
 

@@ -376,7 +376,7 @@ fn fail(
 }
 
 /// Error text of an interrupted attempt.
-const INTERRUPTED: &str = "the process ended during the attempt";
+const INTERRUPTED: &str = "the attempt was interrupted before its end was recorded";
 
 fn remember_interrupted(node: &mut Node, attempt: u32, at: Timestamp) {
     remember(node, attempt, INTERRUPTED, Some(ErrorClass::of(ErrorKind::Interrupted)), at);

@@ -26,19 +26,13 @@ pub(super) fn read_object(text: &str, schema: &Schema, depth_max: usize) -> Resu
     let object = parse(text).map_err(unfit)?;
     check_depth(&object, depth_max)
         .map_err(|too_deep| unfit(format!("the answer is {too_deep}")))?;
-    match schema.check(&object) {
-        Ok(()) => Ok(object),
-        Err(first) if first.is_too_costly => {
-            Err(Unfit { detail: first.to_string(), is_final: true })
-        }
-        Err(_) => Err(unfit(all_of(&object, schema))),
+    // all of them: the model may have only one more attempt
+    let found = schema.violations(&object, VIOLATIONS_MAX);
+    if found.is_empty() {
+        return Ok(object);
     }
-}
-
-/// Names what is wrong with an object: the model may have only one more attempt.
-fn all_of(object: &Value, schema: &Schema) -> String {
-    let found = schema.violations(object, VIOLATIONS_MAX);
-    found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    let detail = found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    Err(Unfit { detail, is_final: found.iter().any(|violation| violation.is_too_costly) })
 }
 
 /// Parses JSON, bare or inside a fence: many models add one despite instructions.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::agent::generation::continuation::Continuation;
+use crate::agent::generation::idle_end::{IdleEnd, end_and_count};
 use crate::agent::generation::turn::Turns;
 use crate::agent::outcome::{GenerateError, Generation};
 use crate::domain::message::Part;
@@ -116,7 +117,7 @@ impl Run {
         let write = GenerationWrite { row: self.row, record, steps, messages, continuation };
         let recorded = self.deps.generations.record_generation(write);
         let recorded = self.recording.during(recorded).await.map_err(Unavailable::from);
-        recorded.inspect_err(|_| self.leave_behind())?;
+        recorded.inspect_err(|_| self.end_later(outcome))?;
         self.transcript.mark_recorded();
         self.publish_end();
         Ok(())
@@ -134,9 +135,44 @@ impl Run {
         self.continuation = self.continuation.take().map(Continuation::without_user);
     }
 
-    /// Has a run whose end is not recorded continued, or ended if it cannot be continued.
+    /// Records the end of a run once the store accepts it, or has the run continued. A step sees to its
+    /// own.
+    fn end_later(&self, outcome: &Outcome) {
+        let is_cancelled = matches!(outcome, Err(GenerateError::Cancelled));
+        if self.record.origin.is_some() || !self.is_recorded {
+            return;
+        }
+        if self.has_continuation && self.is_free() && !is_cancelled {
+            self.leave_behind();
+            return;
+        }
+        let why = "the store did not accept its end";
+        let (status, error) = match is_cancelled {
+            true => (GenerationStatus::Cancelled, None),
+            false => (GenerationStatus::Error, Some(why.to_owned())),
+        };
+        let from = Some(GenerationStatus::Working);
+        let at = self.deps.clock.now();
+        let end = IdleEnd { from, revision: None, status, error, why: why.to_owned(), at };
+        let (deps, id) = (self.deps.clone(), self.id.to_string());
+        actix::spawn(async move {
+            loop {
+                tokio::time::sleep(TRY_AGAIN_AFTER).await;
+                match end_and_count(&deps, &id, end.clone()).await {
+                    Ok(_) => return,
+                    Err(Unavailable::Store { .. } | Unavailable::Busy { .. }) => {}
+                    Err(why) => {
+                        log::warn!("the end of generation {id} is not recorded: {why}");
+                        return;
+                    }
+                }
+            }
+        });
+    }
+
+    /// Has a run that another run can continue tried again.
     fn leave_behind(&self) {
-        if self.has_continuation || (self.is_recorded && self.is_free()) {
+        if self.has_continuation {
             let (left_behind, id) = (Arc::clone(&self.deps.left_behind), self.id.to_string());
             // not at once: the store may refuse writes for a while
             actix::spawn(async move {
