@@ -45,7 +45,7 @@ pub use greenroom_actors::ports::store::{
     Retention, Root, RootCursor, RootFilter, RootPage, Row, SCANNED_MESSAGES_MAX,
     SEARCHED_CHARS_MAX, SOUGHT_CHARS_MAX, STORED_DEPTH_MAX, Snapshot, StartRange, Status,
     StepOrigin, Store, StoredContinuation, StoredExecution, StoredMessage, Ticket, Timer,
-    TimerChange, TimerKey, TraceQuery, TraceRecord, TraceRecordBuilder, Traces, TurnError,
-    TurnErrorKind, TurnTiming, UserCursor, Written, is_too_short_for_index, read_stored,
-    sought_text,
+    TimerChange, TimerKey, TraceQuery, TraceRecord, TraceRecordBuilder, TraceSize, TracedFacts,
+    Traces, TurnError, TurnErrorKind, TurnTiming, UserCursor, Written, is_too_short_for_index,
+    read_stored, sought_text,
 };

@@ -55,6 +55,8 @@ pub struct RuntimeLimits {
     pub generation_bytes_max: usize,
     /// Facts and turns that one trace shows, and that are read for one page of traces.
     pub trace_spans_max: usize,
+    /// Estimated memory of the facts and turns of one trace, in bytes.
+    pub trace_bytes_max: u64,
     /// Bytes of the records of one page of the history of agents, of conversations and of messages.
     pub page_bytes_max: usize,
     /// Retention of ended executions and generations.
@@ -100,7 +102,8 @@ impl Default for RuntimeLimits {
             generation_asks_max: 100,
             generation_bytes_max: 4 * 1024 * 1024,
             trace_spans_max: 10_000,
-            page_bytes_max: 16 * 1024 * 1024,
+            trace_bytes_max: 64 * 1024 * 1024,
+            page_bytes_max: 4 * 1024 * 1024,
             retention: RetentionRules::default(),
             watchdog_every: Duration::from_secs(60),
             expression_time_max: Duration::from_secs(1),

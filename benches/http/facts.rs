@@ -61,6 +61,7 @@ impl Facts {
             deadline: None,
             by: None,
             pause: false,
+            payload_omitted: false,
         };
         // cannot fail: every key is a text
         let column = serde_json::to_vec(&suspension).unwrap_or_default();

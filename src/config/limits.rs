@@ -133,6 +133,9 @@ section! {
         /// Facts and turns that one trace, or one page of the list of traces, covers; the rest is
         /// omitted.
         trace_spans_max: trace_spans_max, Takes::Integer(1..=1_000_000);
+        /// Estimated memory of the facts and turns of one trace; the rest is omitted. JSON of many
+        /// small parts takes up to sixty times its bytes.
+        trace_bytes_max: trace_bytes_max, BYTES;
         /// Time limit of the evaluation of one expression, template or schema.
         expression_time_max: expression_time_max, Takes::Duration;
         /// Interval between checks of running executions for progress; `"0s"`: never.

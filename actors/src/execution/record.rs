@@ -221,8 +221,8 @@ impl LiveExecution {
             updated_at: state.updated_at,
             ended_at: state.end.as_ref().map(|end| end.at),
             last_seq: state.last_seq(),
-            suspension: suspension.map(Arc::new),
-            others: others.flatten().map(Arc::from),
+            suspension: suspension.map(|it| Arc::new(it.listed())),
+            others: others.flatten().map(|it| Arc::new(it.listed())),
             error: state.end.as_ref().and_then(|end| row_error(&end.outcome)),
             replayed_from: state.start.replayed.as_ref().map(|replayed| ReplayedFrom {
                 execution: replayed.execution.clone(),

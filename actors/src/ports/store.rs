@@ -67,7 +67,8 @@ pub use retention::{Ended, EndedExecutions, EndedGenerations, Retention};
 pub use stored_json::{STORED_DEPTH_MAX, read_stored};
 pub use timers::{Timer, TimerChange, TimerKey};
 pub use traces::{
-    Root, RootCursor, RootFilter, RootPage, TraceQuery, TraceRecord, TraceRecordBuilder, Traces,
+    Root, RootCursor, RootFilter, RootPage, TraceQuery, TraceRecord, TraceRecordBuilder, TraceSize,
+    TracedFacts, Traces,
 };
 pub use turn_timing::{AskedWith, Period, TurnError, TurnErrorKind, TurnTiming};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use crate::domain::fact::Others;
+use crate::domain::fact::{Others, Suspension};
 use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{Cursor, ExecutionFilter, Projection, Row};
@@ -75,7 +75,7 @@ impl Runtime {
         };
         // Without the facts the row is shown as it is.
         let Ok(state) = self.describe(&target).await else { return };
-        let mut all = state.suspensions.into_iter();
+        let mut all = state.suspensions.into_iter().map(Suspension::listed);
         row.suspension = all.next().map(Arc::new).filter(|_| state.suspension.is_some());
         let suspensions: Vec<_> = all.collect();
         if !suspensions.is_empty() {

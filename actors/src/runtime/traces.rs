@@ -11,6 +11,7 @@ use crate::observe::trace::generation::spans_of_entry;
 use crate::observe::trace::latest_of;
 use crate::ports::store::{
     GenerationStatus, Root, RootCursor, RootFilter, RootPage, Status, TraceQuery, TraceRecord,
+    TraceSize,
 };
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
@@ -18,6 +19,8 @@ use crate::visibility::Visibility;
 
 /// Facts, generations and turns of one trace that a list counts.
 const COUNTED_MAX: usize = 1_000;
+/// Memory of the content of one trace that a list counts, estimated, in bytes.
+const COUNTED_BYTES_MAX: u64 = 8 << 20;
 /// Roots read for one page of a list: where many share a trace, most are skipped.
 const ROOTS_MAX: usize = 1_000;
 
@@ -65,10 +68,10 @@ impl Runtime {
         limit: usize,
     ) -> Result<TracePage, Unavailable> {
         let mut page = TracePage { traces: Vec::new(), next: after };
-        let mut left = self.shared.limits.trace_spans_max;
+        let mut left = self.largest_trace();
         // One by one, so that the page can end after any of them.
         for _ in 0..ROOTS_MAX {
-            if page.traces.len() == limit || left == 0 {
+            if page.traces.len() == limit || left.is_none() {
                 break;
             }
             let roots = self.roots(filter, page.next, 1).await?;
@@ -80,10 +83,13 @@ impl Runtime {
                         trace_id: root.trace_id().to_string(),
                         visibility: filter.visibility.clone(),
                         anchor: None,
-                        facts_max: left.min(COUNTED_MAX),
+                        most: TraceSize {
+                            facts: left.facts.min(COUNTED_MAX),
+                            bytes: left.bytes.min(COUNTED_BYTES_MAX),
+                        },
                     };
                     let (record, spans) = self.spans_of_trace(&query).await?;
-                    left = left.saturating_sub(size_of(&record));
+                    left = left.without(record.size());
                     page.traces.push(TraceSummary::of(root, spans.len()));
                 }
             }
@@ -136,9 +142,13 @@ impl Runtime {
     }
 
     fn query(&self, trace_id: &str, visibility: &Visibility) -> TraceQuery {
-        let facts_max = self.shared.limits.trace_spans_max;
         let (trace_id, visibility) = (trace_id.to_owned(), visibility.clone());
-        TraceQuery { trace_id, visibility, anchor: None, facts_max }
+        TraceQuery { trace_id, visibility, anchor: None, most: self.largest_trace() }
+    }
+
+    fn largest_trace(&self) -> TraceSize {
+        let limits = &self.shared.limits;
+        TraceSize { facts: limits.trace_spans_max, bytes: limits.trace_bytes_max }
     }
 
     async fn spans_of_trace(
@@ -187,13 +197,6 @@ impl TraceSummary {
         let (start, end) = (root.started_at(), root.ended_at());
         Self { trace_id, name, entity_type, entity_id, start, end, status, span_count }
     }
-}
-
-/// Returns the share of a page's read limit that a trace takes; at least one, so that a page ends.
-fn size_of(record: &TraceRecord) -> usize {
-    let facts: usize = record.executions.iter().map(|(_, facts)| facts.len()).sum();
-    let turns: usize = record.generations.iter().map(|entry| entry.steps.len() + 1).sum();
-    (facts + turns).max(1)
 }
 
 fn sort(spans: &mut [Span]) {

@@ -298,6 +298,23 @@ async fn a_long_trace_is_truncated() {
 }
 
 #[actix::test]
+async fn traces_of_large_values_are_truncated() {
+    tokio::time::pause();
+    let limits = RuntimeLimits { trace_bytes_max: 1 << 20, ..RuntimeLimits::default() };
+    let steps = vec![map("a", json!("data")), map("b", json!("data"))];
+    let (world, observed) = world_with(limits, vec![workflow("w", steps)]).await;
+    for id in ["e", "f", "g"] {
+        let input = json!(vec![json!({}); 10_000]);
+        world.runtime.execute(start("w", id, input)).await.unwrap();
+    }
+    let view = trace(&world, &trace_id(&observed)).await;
+    assert!(view.is_cut);
+    assert_eq!(names(&view), ["invoke_workflow w"], "one fact takes more");
+    let page = world.runtime.traces(&RootFilter::default(), None, 10).await.unwrap();
+    assert_eq!((page.traces.len(), page.next.is_some()), (1, true));
+}
+
+#[actix::test]
 async fn a_trace_of_several_users_shows_each_user_its_own_part() {
     tokio::time::pause();
     let (world, observed) = world(vec![map("a", json!("data"))]).await;

@@ -92,6 +92,7 @@ mod tests {
             deadline: None,
             by: Some(Arc::new(Principal::verified(by))),
             pause: false,
+            payload_omitted: false,
         }
     }
 

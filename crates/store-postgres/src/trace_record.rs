@@ -7,9 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::future::try_join;
-use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::trace::{EntityType, RootRow, owner_of};
-use greenroom_actors::ports::store::{Row, TraceQuery, TraceRecord, TraceRecordBuilder};
+use greenroom_actors::ports::store::{Row, TraceQuery, TraceRecord, TraceRecordBuilder, TraceSize};
 use greenroom_actors::visibility::Visibility;
 use greenroom_store_codec::columns::Columns as _;
 use greenroom_store_codec::json::parse;
@@ -74,6 +73,12 @@ const CHUNKS: usize = EVENTS + 1;
 /// Maximum number of rows whose content is read at once.
 const PART_MAX: usize = 64;
 
+/// Number of rows whose content is read first: it may be large.
+const PART_FIRST: usize = 4;
+
+/// Size of the content of a part behind which further parts have fewer rows, in bytes.
+const PART_BYTES: usize = 4 << 20;
+
 /// Place of an execution or a generation in the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
@@ -85,7 +90,7 @@ struct Place {
 }
 
 pub(crate) async fn trace(reading: Reading, query: &TraceQuery) -> Result<TraceRecord, Failure> {
-    let TraceQuery { trace_id, visibility, anchor, facts_max } = query;
+    let TraceQuery { trace_id, visibility, anchor, most } = query;
     if *visibility == Visibility::Nothing {
         return Ok(TraceRecord::default());
     }
@@ -100,15 +105,15 @@ pub(crate) async fn trace(reading: Reading, query: &TraceQuery) -> Result<TraceR
         None => (None, None),
     };
     // each row has at least one fact; rows of other roots are skipped
-    let most = limit_of(facts_max.saturating_add(1).max(anchor.map_or(0, |_| SCANNED_MAX)));
-    let executions: Values<'_> = &[&owner, &name, &user, &below, &most, &execution];
-    let generations: Values<'_> = &[&owner, &name, &user, &below, &most, &generation];
+    let rows_max = limit_of(most.facts.saturating_add(1).max(anchor.map_or(0, |_| SCANNED_MAX)));
+    let executions: Values<'_> = &[&owner, &name, &user, &below, &rows_max, &execution];
+    let generations: Values<'_> = &[&owner, &name, &user, &below, &rows_max, &generation];
     let (executions, generations) = try_join(
         places(&reading, EXECUTION_PLACES, executions, execution),
         places(&reading, GENERATION_PLACES, generations, generation),
     )
     .await?;
-    let record = TraceRecordBuilder::new(*facts_max);
+    let record = TraceRecordBuilder::new(*most);
     let mut content = Content { reading, query: Arc::new(query.clone()), record };
     content.add(EntityType::Workflow, &executions).await?;
     content.add(EntityType::Agent, &generations).await?;
@@ -144,13 +149,14 @@ struct Content {
 impl Content {
     /// Adds executions or generations.
     async fn add(&mut self, kind: EntityType, mut places: &[Place]) -> Result<(), Failure> {
+        let mut rows_max = PART_FIRST;
         while !places.is_empty() {
             let left = self.record.left();
             if left == 0 {
                 self.record.leave_out();
                 break;
             }
-            let (part, rest) = places.split_at(part_of(places, left));
+            let (part, rest) = places.split_at(part_of(places, left).min(rows_max));
             places = rest;
             let rows: Vec<Row> = part.iter().map(|place| place.row).collect();
             let found = match kind {
@@ -161,7 +167,9 @@ impl Content {
                 EntityType::Agent => self.reading.rows(GENERATION_CONTENT, &[&rows]).await?,
             };
             let bytes = bytes_of(&found);
-            let mut record = std::mem::replace(&mut self.record, TraceRecordBuilder::new(0));
+            rows_max = if bytes > PART_BYTES { 1 } else { (rows_max * 4).min(PART_MAX) };
+            let mut record =
+                std::mem::replace(&mut self.record, TraceRecordBuilder::new(TraceSize::default()));
             let (query, defects) = (Arc::clone(&self.query), Arc::clone(&self.reading.defects));
             let decode = move || {
                 let by_row: HashMap<Row, &Stored> =
@@ -213,14 +221,15 @@ fn add_execution(
     if !query.admits(header.user_id.as_deref(), &header.trace) {
         return Ok(());
     }
-    let mut facts: Vec<Recorded> = row.optional_json(EVENTS)?.unwrap_or_default();
+    let mut traced = record.facts();
+    let mut fits = traced.add(row.optional_json(EVENTS)?.unwrap_or_default());
     for chunk in row.pieces(CHUNKS)? {
-        if facts.len() > record.left() {
+        if !fits {
             break;
         }
-        facts.extend(parse::<Vec<Recorded>>(chunk)?);
+        fits = traced.add(parse(chunk)?);
     }
-    record.add_execution(header, facts);
+    record.add_execution(header, traced);
     Ok(())
 }
 

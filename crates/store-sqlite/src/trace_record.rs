@@ -5,7 +5,7 @@ use std::sync::Arc;
 use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::trace::{RootRow, owner_of};
 use greenroom_actors::ports::store::{
-    GenerationEntry, Header, Row, TraceQuery, TraceRecord, TraceRecordBuilder,
+    GenerationEntry, Header, Row, TraceQuery, TraceRecord, TraceRecordBuilder, TracedFacts,
 };
 use greenroom_store_codec::generation_columns;
 use greenroom_store_codec::records::EVENTS;
@@ -44,9 +44,9 @@ struct Builder<'c> {
 }
 
 pub(super) fn trace(reading: &Reading<'_>, query: &TraceQuery) -> Result<TraceRecord> {
-    let TraceQuery { trace_id, visibility, anchor, facts_max } = query;
+    let TraceQuery { trace_id, visibility, anchor, most } = query;
     let transaction = reading.unchecked_transaction()?;
-    let mut builder = Builder { reading, query, record: TraceRecordBuilder::new(*facts_max) };
+    let mut builder = Builder { reading, query, record: TraceRecordBuilder::new(*most) };
     let owner = owner_of(trace_id);
     let user = user_of(visibility);
     // an anchor selects one root and the rows below it
@@ -55,8 +55,8 @@ pub(super) fn trace(reading: &Reading<'_>, query: &TraceQuery) -> Result<TraceRe
         Some(anchor) => (Some(BELOW), anchor.root()),
     };
     // each row has at least one fact; rows of other roots are skipped
-    let most = limit_of(facts_max.saturating_add(1).max(anchor.map_or(0, |_| SCANNED_MAX)));
-    let values = params![trace_id, user, place_below, most];
+    let rows_max = limit_of(most.facts.saturating_add(1).max(anchor.map_or(0, |_| SCANNED_MAX)));
+    let values = params![trace_id, user, place_below, rows_max];
 
     let place = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, Row>(0)?));
     let mut statement = transaction.prepare_cached(OWN_EXECUTION)?;
@@ -99,7 +99,7 @@ impl Builder<'_> {
         }
         let name = || format!("execution number {row}");
         match self.reading.defects.readable(name, self.execution(row))? {
-            Some(Some((header, facts))) => self.record.add_execution(header, facts),
+            Some(Some((header, traced))) => self.record.add_execution(header, traced),
             // excluded by the query
             Some(None) => {}
             None => self.record.leave_out(),
@@ -108,7 +108,7 @@ impl Builder<'_> {
     }
 
     /// Reads an execution and as many of its facts as fit; `None` if the query excludes it.
-    fn execution(&self, row: Row) -> Result<Option<(Arc<Header>, Vec<Recorded>)>> {
+    fn execution(&self, row: Row) -> Result<Option<(Arc<Header>, TracedFacts)>> {
         let mut statement = self.reading.prepare_cached(EXECUTION)?;
         let found = statement.query_row([row], |columns| {
             let header = projection_of(columns)?.header;
@@ -119,15 +119,14 @@ impl Builder<'_> {
             Ok(Some((header, first)))
         })?;
         let Some((header, first)) = found else { return Ok(None) };
-        let mut facts = first.unwrap_or_default();
+        let mut traced = self.record.facts();
+        let mut fits = traced.add(first.unwrap_or_default());
         let mut statement = self.reading.prepare_cached(CHUNKS)?;
         let mut chunks = statement.query([row])?;
-        while facts.len() <= self.record.left()
-            && let Some(chunk) = chunks.next()?
-        {
-            facts.extend(json_of::<Vec<Recorded>>(chunk, 0)?);
+        while fits && let Some(chunk) = chunks.next()? {
+            fits = traced.add(json_of(chunk, 0)?);
         }
-        Ok(Some((header, facts)))
+        Ok(Some((header, traced)))
     }
 
     fn add_generation(&mut self, row: Row) -> Result<()> {

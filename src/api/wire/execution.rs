@@ -340,6 +340,7 @@ mod tests {
             id: Some("5f1e".into()),
             by: Some(Arc::new(Principal::claimed("ops"))),
             pause: false,
+            payload_omitted: false,
             reason: "needs a yes".into(),
             suspended_at: Timestamp(1_700_000_000_200),
             step_id: "manager".into(),

@@ -305,7 +305,7 @@ impl<'a> ExecutionItemView<'a> {
             updated_at: Iso(row.updated_at),
             end_at: row.ended_at.map(Iso),
             error: row.error.as_deref().map(FailureView::of),
-            suspensions: SuspensionsView::of(first, others, SuspensionView::in_list),
+            suspensions: SuspensionsView::of(first, others, SuspensionView::in_state),
             user_id: header.user_id.as_deref(),
             conversation_id: header.conversation_id.as_deref(),
             parent_execution_id: header.parent.as_ref().map(|parent| parent.execution.as_str()),

@@ -1,7 +1,6 @@
 //! Suspensions on the wire.
 
 use greenroom_actors::domain::fact::{Others, Suspension};
-use greenroom_actors::domain::footprint::memory_bytes;
 use serde::Serialize;
 use serde_json::Value;
 use serde_with::skip_serializing_none;
@@ -46,7 +45,7 @@ impl<'a> SuspensionsView<'a> {
         view: fn(&'a Suspension) -> SuspensionView<'a>,
     ) -> Self {
         let Some((first, others)) = all.split_first() else { return Self::default() };
-        let (shown, omitted) = others.split_at(Others::listed(others));
+        let (shown, omitted) = others.split_at(Others::announced(others));
         Self {
             suspension: Some(view(first)),
             suspensions: Some(std::iter::once(first).chain(shown).map(view).collect()),
@@ -80,9 +79,6 @@ pub struct SuspensionView<'a> {
     pub pause: Option<bool>,
 }
 
-/// Maximum size of a payload that lists show, in bytes of memory.
-const LISTED_PAYLOAD_BYTES_MAX: u64 = 8 << 10;
-
 impl<'a> SuspensionView<'a> {
     /// Shows a suspension as in results and events.
     pub fn in_result(suspension: &'a Suspension) -> Self {
@@ -90,18 +86,10 @@ impl<'a> SuspensionView<'a> {
         Self { suspended_step_index: index, step_index: None, ..Self::in_state(suspension) }
     }
 
-    /// Shows a suspension as in lists: without a large payload.
-    pub fn in_list(suspension: &'a Suspension) -> Self {
-        let payload = suspension.payload.as_deref();
-        let is_large = payload.is_some_and(|it| memory_bytes(it) > LISTED_PAYLOAD_BYTES_MAX);
-        let view = Self::in_state(suspension);
-        if is_large { view.without_payload() } else { view }
-    }
-
     /// Omits the payload.
     #[must_use]
     pub fn without_payload(self) -> Self {
-        let payload_omitted = self.payload.map(|_| true);
+        let payload_omitted = self.payload.map(|_| true).or(self.payload_omitted);
         Self { payload: None, payload_omitted, ..self }
     }
 
@@ -117,7 +105,7 @@ impl<'a> SuspensionView<'a> {
             step_id: &suspension.step_id,
             path: &suspension.path,
             payload: suspension.payload.as_deref(),
-            payload_omitted: None,
+            payload_omitted: suspension.payload_omitted.then_some(true),
             deadline: suspension.deadline.map(Iso),
             pause: suspension.is_pause().then_some(true),
         }

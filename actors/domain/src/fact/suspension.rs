@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::expression::json_bytes;
+use crate::footprint::value::memory_bytes;
 use crate::ids::StepPath;
 use crate::principal::Principal;
 use crate::stored::{is_false, is_zero};
@@ -15,6 +16,9 @@ use crate::time::Timestamp;
 const OTHERS_MAX: usize = 49;
 /// Maximum total size of their reasons and payloads, in bytes.
 const OTHERS_BYTES_MAX: usize = 64 * 1024;
+
+/// Maximum size of a payload in rows of lists, in bytes of memory.
+const LISTED_PAYLOAD_BYTES_MAX: u64 = 8 << 10;
 
 /// A suspension, as callers see it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,9 +42,20 @@ pub struct Suspension {
     /// True for a pause of the execution. Those of older versions with a principal are pauses too.
     #[serde(default, skip_serializing_if = "is_false")]
     pub pause: bool,
+    /// True if there is a payload that is too large for rows of lists. Facts have every payload.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub payload_omitted: bool,
 }
 
 impl Suspension {
+    /// Omits a payload that is too large for rows of lists.
+    #[must_use]
+    pub fn listed(mut self) -> Self {
+        let is_large = |payload: &mut Arc<Value>| memory_bytes(payload) > LISTED_PAYLOAD_BYTES_MAX;
+        self.payload_omitted |= self.payload.take_if(is_large).is_some();
+        self
+    }
+
     /// Returns true if a caller paused the execution; otherwise a step waits.
     pub fn is_pause(&self) -> bool {
         self.pause || self.by.is_some()
@@ -63,13 +78,20 @@ pub struct Others {
 }
 
 impl Others {
-    /// Returns how many of these are listed; the remaining ones are omitted.
-    pub fn listed(others: &[Suspension]) -> usize {
+    /// Omits payloads that are too large for rows of lists.
+    #[must_use]
+    pub fn listed(self) -> Self {
+        let suspensions = self.suspensions.into_iter().map(Suspension::listed).collect();
+        Self { suspensions, ..self }
+    }
+
+    /// Returns how many of these are announced; the remaining ones are omitted.
+    pub fn announced(others: &[Suspension]) -> usize {
         let mut bytes = 0;
-        let listed = others.iter().take(OTHERS_MAX).take_while(|other| {
+        let announced = others.iter().take(OTHERS_MAX).take_while(|other| {
             bytes += other.value_bytes();
             bytes <= OTHERS_BYTES_MAX
         });
-        listed.count()
+        announced.count()
     }
 }

@@ -36,8 +36,8 @@ impl State {
     pub fn announced_suspensions(&self, plan: &Plan) -> Option<(Suspension, Option<Box<Others>>)> {
         let mut all = self.suspensions(plan).into_iter();
         let shown = all.next()?;
-        let (count, listed) = (all.len(), Others::listed(all.as_slice()));
-        let (suspensions, omitted) = (all.take(listed).collect(), count - listed);
+        let (count, announced) = (all.len(), Others::announced(all.as_slice()));
+        let (suspensions, omitted) = (all.take(announced).collect(), count - announced);
         Some((shown, (count > 0).then(|| Box::new(Others { suspensions, omitted }))))
     }
 
@@ -57,6 +57,7 @@ impl State {
                     deadline: wait.deadline,
                     by: None,
                     pause: false,
+                    payload_omitted: false,
                 });
             }
         });
@@ -202,6 +203,7 @@ fn held(hold: &Hold, plan: &Plan) -> Option<Suspension> {
         deadline: None,
         by: hold.by.clone(),
         pause: true,
+        payload_omitted: false,
     })
 }
 

@@ -104,6 +104,22 @@ fn child() -> Child {
     }
 }
 
+fn suspension() -> Suspension {
+    Suspension {
+        id: Some(Arc::from("5f1e")),
+        by: Some(ann()),
+        pause: false,
+        payload_omitted: false,
+        reason: Arc::from("why"),
+        suspended_at: Timestamp(1010),
+        step_id: Arc::from("s"),
+        path: Arc::from("s"),
+        step_index: 0,
+        payload: Some(value(json!(1))),
+        deadline: Some(Timestamp(1012)),
+    }
+}
+
 /// A state with a node in each phase, and a value in each field.
 fn everything() -> State {
     let wait = Wait {
@@ -118,18 +134,6 @@ fn everything() -> State {
     };
     let lifted = Resumed { at: Timestamp(1016), by: None, by_deadline: false, id: None };
     let inside = Sequence { data: value(json!(null)), nodes: vec![node(Phase::Cancelled)] };
-    let suspension = Suspension {
-        id: Some(Arc::from("5f1e")),
-        by: Some(ann()),
-        pause: false,
-        reason: Arc::from("why"),
-        suspended_at: Timestamp(1010),
-        step_id: Arc::from("s"),
-        path: Arc::from("s"),
-        step_index: 0,
-        payload: Some(value(json!(1))),
-        deadline: Some(Timestamp(1012)),
-    };
     let phases = vec![
         node(Phase::Ready),
         Node { child: Some(child()), ..node(Phase::Running) },
@@ -168,7 +172,7 @@ fn everything() -> State {
         hold_lifted: Some(Box::new(lifted)),
         holds: 2,
         announced: Status::Suspended,
-        announced_suspension: Some(Arc::new(suspension)),
+        announced_suspension: Some(Arc::new(suspension())),
         compensating: None,
         end: None,
         bytes: 7,

@@ -57,6 +57,7 @@ pub(super) async fn every_column_comes_back(mut bench: Bench) {
         deadline: Some(Timestamp(9000)),
         by: Some(Arc::new(Principal::verified("lea"))),
         pause: false,
+        payload_omitted: false,
     };
     first.others = Some(Others {
         suspensions: vec![Suspension { by: None, ..suspension.clone() }],

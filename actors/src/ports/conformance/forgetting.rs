@@ -52,6 +52,7 @@ pub(super) async fn facts_and_history_of_a_user_are_erased(mut bench: Bench) {
         deadline: None,
         by: by(id),
         pause: false,
+        payload_omitted: false,
     };
     let mut first = bench.creation("x");
     first.facts = vec![Recorded { by: by("lea"), ..started(1) }];

@@ -6,13 +6,14 @@ use super::bench::{Bench, Draft, completed, held, numbers, step_started};
 use super::generations::{record, with_steps, working};
 use super::{pages, read};
 use crate::domain::ids::ExecutionId;
+use crate::domain::state::memory_of_whole;
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{
     Anchor, EntityType, RootRow, SpanId, Trace, TraceOrigin, TraceParent, own_trace_id,
 };
 use crate::ports::store::{
     GenerationRecord, GenerationStep, GenerationWrite, Header, Root, RootCursor, RootFilter,
-    RootPage, StepOrigin, TraceQuery, TraceRecord,
+    RootPage, StepOrigin, TraceQuery, TraceRecord, TraceSize,
 };
 use crate::visibility::Visibility;
 
@@ -243,7 +244,11 @@ async fn paging_is_stable_while_roots_are_added(mut bench: Bench) {
 }
 
 async fn part(bench: &Bench, trace_id: &str, facts_max: usize) -> TraceRecord {
-    let query = TraceQuery { trace_id: trace_id.to_owned(), facts_max, ..TraceQuery::default() };
+    sized(bench, trace_id, TraceSize::of_facts(facts_max)).await
+}
+
+async fn sized(bench: &Bench, trace_id: &str, most: TraceSize) -> TraceRecord {
+    let query = TraceQuery { trace_id: trace_id.to_owned(), most, ..TraceQuery::default() };
     read(bench.store.trace(&query)).await
 }
 
@@ -351,6 +356,16 @@ async fn the_size_of_a_trace_is_bounded(mut bench: Bench) {
         assert_eq!((&*of_facts, &*of_turns), (facts, turns), "at most {facts_max}");
         assert_eq!(part.is_cut, facts_max < 8, "at most {facts_max}");
     }
+
+    let trace_id = &parent.header.trace.id;
+    let all = found(&bench, trace_id).await;
+    let first = memory_of_whole(&all.executions[0].1[0].fact);
+    let but_one = all.size().bytes - 1;
+    for (bytes, count) in [(0, 0), (1, 1), (first, 1), (first + 1, 2), (but_one, 8)] {
+        let part = sized(&bench, trace_id, TraceSize { facts: 100, bytes }).await;
+        assert_eq!(part.size().facts, count, "at most {bytes} bytes");
+        assert_eq!(part.is_cut, count < 8, "at most {bytes} bytes");
+    }
 }
 
 /// Checks filters by user and root in a trace of several of each: unmatched content does not count
@@ -364,7 +379,7 @@ async fn unmatched_content_does_not_count_against_the_limit(mut bench: Bench) {
         bench.take(&draft).await;
     }
     let trace_id = traceparent().trace_id.to_string();
-    let all = TraceQuery { trace_id, facts_max: 1, ..TraceQuery::default() };
+    let all = TraceQuery { trace_id, most: TraceSize::of_facts(1), ..TraceQuery::default() };
     let of = |user: &str| TraceQuery { visibility: Visibility::Of(user.into()), ..all.clone() };
     let from = |anchor| TraceQuery { anchor: Some(anchor), ..all.clone() };
     let nothing = TraceQuery { visibility: Visibility::Nothing, ..all.clone() };

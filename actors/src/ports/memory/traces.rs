@@ -92,11 +92,13 @@ impl State {
     }
 
     fn trace(&self, query: &TraceQuery) -> TraceRecord {
-        let mut record = TraceRecordBuilder::new(query.facts_max);
+        let mut record = TraceRecordBuilder::new(query.most);
         for entry in self.by_creation.values().filter_map(|id| self.executions.get(id)) {
             let header = &entry.projection.header;
             if query.admits(header.user_id.as_deref(), &header.trace) {
-                record.add_execution(Arc::clone(header), entry.facts.clone());
+                let mut traced = record.facts();
+                traced.add(entry.facts.clone());
+                record.add_execution(Arc::clone(header), traced);
             }
         }
         let of_trace: Vec<_> = self.agents.placed().collect();

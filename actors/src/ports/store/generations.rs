@@ -10,8 +10,9 @@ use super::{
     AppendError, AskChange, ConversationKey, ConversationWrite, PageSize, Read, Row, TurnTiming,
     Written,
 };
+use crate::domain::footprint::memory_bytes;
 use crate::domain::ids::{ExecutionId, StepPath};
-use crate::domain::message::{ToolCall, ToolResult};
+use crate::domain::message::{ToolCall, ToolOutcome, ToolResult};
 use crate::domain::time::Timestamp;
 use crate::domain::trace::Trace;
 use crate::ports::model::{FinishReason, Served, Usage};
@@ -90,6 +91,19 @@ impl GenerationStep {
             || !self.reasoning.is_empty()
             || !self.tool_calls.is_empty()
             || self.timing.error.is_none()
+    }
+
+    /// Estimates the memory of texts and values, in bytes.
+    pub(super) fn memory(&self) -> u64 {
+        let calls = self.tool_calls.iter().map(|call| memory_bytes(&call.input));
+        let results = self.tool_results.iter().map(|result| {
+            let outcome = match &result.outcome {
+                ToolOutcome::Output(value) => memory_bytes(value),
+                ToolOutcome::Error(text) | ToolOutcome::Denied(text) => text.len() as u64,
+            };
+            memory_bytes(&result.input) + outcome
+        });
+        (self.text.len() + self.reasoning.len()) as u64 + calls.chain(results).sum::<u64>()
     }
 
     /// Returns the model that answered, if it was a fallback.

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use super::{Cursor, GenerationEntry, GenerationRecord, Header, Projection, Read};
 use crate::domain::fact::Recorded;
+use crate::domain::footprint::memory_bytes;
+use crate::domain::state::memory_of_whole;
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{Anchor, EntityType, RootRow, Trace};
 use crate::visibility::Visibility;
@@ -75,8 +77,47 @@ pub struct TraceQuery {
     pub visibility: Visibility,
     /// Restricts the trace to this root and its descendants; of many, the oldest few thousand.
     pub anchor: Option<Anchor>,
-    /// Maximum number of facts, generations and turns in total.
-    pub facts_max: usize,
+    /// Maximum size of the record.
+    pub most: TraceSize,
+}
+
+/// Size of the record of a trace.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TraceSize {
+    /// Number of facts, generations and turns.
+    pub facts: usize,
+    /// Memory that they take, estimated, in bytes. The last one that fits may take more.
+    pub bytes: u64,
+}
+
+impl TraceSize {
+    /// Returns a size with this number of facts, whatever memory they take.
+    pub fn of_facts(facts: usize) -> Self {
+        Self { facts, bytes: u64::MAX }
+    }
+
+    /// Returns true if nothing fits.
+    pub fn is_none(self) -> bool {
+        self.facts == 0 || self.bytes == 0
+    }
+
+    /// Returns what is left of the size for others: at least one fact less.
+    #[must_use]
+    pub fn without(self, other: Self) -> Self {
+        Self {
+            facts: self.facts.saturating_sub(other.facts.max(1)),
+            bytes: self.bytes.saturating_sub(other.bytes),
+        }
+    }
+
+    /// Takes a fact, a generation or a turn from what is left; returns false if it does not fit.
+    fn take(&mut self, bytes: u64) -> bool {
+        let fits = !self.is_none();
+        if fits {
+            *self = self.without(Self { facts: 1, bytes });
+        }
+        fits
+    }
 }
 
 impl TraceQuery {
@@ -99,23 +140,45 @@ pub struct TraceRecord {
     pub is_cut: bool,
 }
 
+impl TraceRecord {
+    /// Returns the size.
+    pub fn size(&self) -> TraceSize {
+        let facts = self.executions.iter().flat_map(|(_, facts)| facts);
+        let facts = facts.map(|recorded| memory_of_whole(&recorded.fact));
+        let generations = self.generations.iter().map(|entry| memory_of(&entry.record));
+        let turns = self.generations.iter().flat_map(|entry| &entry.steps).map(|it| it.memory());
+        let parts = facts.chain(generations).chain(turns);
+        parts.fold(TraceSize::default(), |TraceSize { facts, bytes }, part| TraceSize {
+            facts: facts + 1,
+            bytes: bytes + part,
+        })
+    }
+}
+
 /// A record under construction, up to the limit of its query.
 #[derive(Debug)]
 pub struct TraceRecordBuilder {
     record: TraceRecord,
-    /// Number of facts, generations and turns that still fit.
-    left: usize,
+    left: TraceSize,
+}
+
+/// Facts of an execution, as many as fit into a record.
+#[derive(Debug)]
+pub struct TracedFacts {
+    facts: Vec<Recorded>,
+    left: TraceSize,
+    is_cut: bool,
 }
 
 impl TraceRecordBuilder {
-    /// Starts a record of up to `facts_max` facts, generations and turns.
-    pub fn new(facts_max: usize) -> Self {
-        Self { record: TraceRecord::default(), left: facts_max }
+    /// Starts a record of up to this size.
+    pub fn new(most: TraceSize) -> Self {
+        Self { record: TraceRecord::default(), left: most }
     }
 
     /// Returns the number of facts, generations and turns that still fit.
     pub fn left(&self) -> usize {
-        self.left
+        if self.left.is_none() { 0 } else { self.left.facts }
     }
 
     /// Leaves out something that belongs to the trace.
@@ -123,23 +186,31 @@ impl TraceRecordBuilder {
         self.record.is_cut = true;
     }
 
-    /// Adds an execution with as many of its facts as fit. Leaves it out if nothing fits.
-    pub fn add_execution(&mut self, header: Arc<Header>, mut facts: Vec<Recorded>) {
-        if self.left == 0 {
+    /// Begins the facts of an execution.
+    pub fn facts(&self) -> TracedFacts {
+        TracedFacts { facts: Vec::new(), left: self.left, is_cut: false }
+    }
+
+    /// Adds an execution with the facts that fit. Leaves it out if nothing fits.
+    pub fn add_execution(&mut self, header: Arc<Header>, traced: TracedFacts) {
+        if self.left.is_none() {
             return self.leave_out();
         }
-        self.record.is_cut |= facts.len() > self.left;
-        facts.truncate(self.left);
-        self.left -= facts.len();
+        let TracedFacts { facts, left, is_cut } = traced;
+        self.left = left;
+        self.record.is_cut |= is_cut;
         self.record.executions.push((header, facts));
     }
 
     /// Adds a generation with as many of its turns as fit. Leaves it out if nothing fits.
     pub fn add_generation(&mut self, mut entry: GenerationEntry) {
-        let Some(left) = self.left.checked_sub(1) else { return self.leave_out() };
-        self.record.is_cut |= entry.steps.len() > left;
-        entry.steps.truncate(left);
-        self.left = left - entry.steps.len();
+        if !self.left.take(memory_of(&entry.record)) {
+            return self.leave_out();
+        }
+        let fitting = entry.steps.iter().take_while(|turn| self.left.take(turn.memory()));
+        let fitting = fitting.count();
+        self.record.is_cut |= entry.steps.len() > fitting;
+        entry.steps.truncate(fitting);
         self.record.generations.push(entry);
     }
 
@@ -147,6 +218,25 @@ impl TraceRecordBuilder {
     pub fn finish(self) -> TraceRecord {
         self.record
     }
+}
+
+impl TracedFacts {
+    /// Adds as many facts as fit; returns true if all of them do.
+    pub fn add(&mut self, facts: Vec<Recorded>) -> bool {
+        for recorded in facts {
+            if !self.left.take(memory_of_whole(&recorded.fact)) {
+                self.is_cut = true;
+                return false;
+            }
+            self.facts.push(recorded);
+        }
+        true
+    }
+}
+
+/// Estimates the memory of the values of a generation.
+fn memory_of(record: &GenerationRecord) -> u64 {
+    memory_bytes(&record.input) + record.output.as_ref().map_or(0, memory_bytes)
 }
 
 /// Reads of traces.

@@ -10,7 +10,7 @@ use greenroom_actors::domain::trace::own_trace_id;
 use greenroom_actors::ports::conformance::{Bench, completed, step_started};
 use greenroom_actors::ports::store::{
     Definitions as _, ExecutionFilter, Executions as _, FactCursor, Generations as _, Journal as _,
-    PageSize, ReadError, Root, RootFilter, Status, TimerKey, TraceQuery, Traces as _,
+    PageSize, ReadError, Root, RootFilter, Status, TimerKey, TraceQuery, TraceSize, Traces as _,
 };
 use serde_json::json;
 
@@ -56,7 +56,11 @@ fn id(text: &str) -> ExecutionId {
 }
 
 fn query(trace_id: &str) -> TraceQuery {
-    TraceQuery { trace_id: trace_id.to_owned(), facts_max: 100, ..TraceQuery::default() }
+    TraceQuery {
+        trace_id: trace_id.to_owned(),
+        most: TraceSize::of_facts(100),
+        ..TraceQuery::default()
+    }
 }
 
 #[tokio::test]

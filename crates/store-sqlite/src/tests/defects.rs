@@ -9,7 +9,7 @@ use greenroom_actors::observe::log_record::{LogLevel, LogRecord};
 use greenroom_actors::ports::store::{
     ApprovedTools, ContinuationChange, ConversationFilter, ConversationWrite, Conversations as _,
     GenerationStep, GenerationWrite, LogFilter, Logs as _, PageSize, ReadError, Retention as _,
-    Root, RootFilter, StoredMessage, TimerKey, TraceQuery, Traces as _,
+    Root, RootFilter, StoredMessage, TimerKey, TraceQuery, TraceSize, Traces as _,
 };
 use serde_json::json;
 
@@ -163,7 +163,8 @@ async fn damaged_facts_affect_their_execution_and_truncate_its_trace() {
         corrupt(record)(store.facts(&bad, 0, 100).await);
         let row = store.describe(&bad).await.unwrap().unwrap();
         let trace_id = row.header.trace.id.to_string();
-        let query = TraceQuery { trace_id, facts_max: 100, ..TraceQuery::default() };
+        let query =
+            TraceQuery { trace_id, most: TraceSize::of_facts(100), ..TraceQuery::default() };
         let trace = store.trace(&query).await.unwrap();
         assert!(trace.is_cut, "{damage}");
         assert!(trace.executions.iter().all(|(header, _)| header.id != bad), "{damage}");
@@ -212,7 +213,8 @@ async fn a_damaged_generation_is_omitted_from_the_history() {
             assert_eq!((ids.as_slice(), page.total), (&["g3", "g1"][..], 3), "{damage}");
         }
         let trace_id = greenroom_actors::domain::trace::own_trace_id("g2").to_string();
-        let query = TraceQuery { trace_id, facts_max: 100, ..TraceQuery::default() };
+        let query =
+            TraceQuery { trace_id, most: TraceSize::of_facts(100), ..TraceQuery::default() };
         let trace = store.trace(&query).await.unwrap();
         assert!(trace.is_cut && trace.generations.is_empty(), "{damage}");
         assert!(store.roots(&RootFilter::default(), None, 10).await.is_ok(), "{damage}");
@@ -312,6 +314,7 @@ async fn acted_on() -> TempDir {
             deadline: None,
             by: by.clone(),
             pause: false,
+            payload_omitted: false,
         });
         bench.take(&second).await;
     }

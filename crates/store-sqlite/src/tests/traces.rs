@@ -4,7 +4,7 @@ use greenroom_actors::domain::trace::{
     Anchor, EntityType, RootRow, Trace, TraceOrigin, own_trace_id,
 };
 use greenroom_actors::ports::store::{
-    ContinuationChange, GenerationRecord, GenerationWrite, Root, RootFilter, TraceQuery,
+    ContinuationChange, GenerationRecord, GenerationWrite, Root, RootFilter, TraceQuery, TraceSize,
     Traces as _,
 };
 
@@ -49,7 +49,7 @@ fn generation(store: &SqliteStore) -> GenerationWrite {
 
 async fn ids_of(store: &SqliteStore, trace_id: &str) -> Vec<String> {
     let trace_id = trace_id.to_owned();
-    let query = TraceQuery { trace_id, facts_max: 100, ..TraceQuery::default() };
+    let query = TraceQuery { trace_id, most: TraceSize::of_facts(100), ..TraceQuery::default() };
     let found = store.trace(&query).await.unwrap();
     let executions = found.executions.into_iter().map(|(header, _)| header.id.to_string());
     executions.chain(found.generations.into_iter().map(|entry| entry.record.id)).collect()

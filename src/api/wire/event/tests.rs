@@ -186,6 +186,7 @@ fn events_of_the_workflow_carry_its_suspensions() {
         id: id_of(),
         by: None,
         pause: false,
+        payload_omitted: false,
         reason: "ask".into(),
         suspended_at: SINCE,
         step_id: "post".into(),
