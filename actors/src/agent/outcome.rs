@@ -127,6 +127,7 @@ impl GenerateError {
         match self {
             Self::Model(error) => FailureKind::Model(error.kind),
             Self::Unavailable(Unavailable::Draining { .. }) => FailureKind::Draining,
+            Self::Unavailable(Unavailable::Store { .. }) => FailureKind::Store,
             Self::Unavailable(_) => FailureKind::Server,
             Self::UnknownAgent(_)
             | Self::InvalidSchema(_)
@@ -146,6 +147,8 @@ pub enum FailureKind {
     Agent,
     /// The process is shutting down.
     Draining,
+    /// The store accepts no writes or answers no reads.
+    Store,
     /// The server itself.
     Server,
 }

@@ -20,6 +20,7 @@ pub fn stream_failure(kind: FailureKind) -> ErrorCode {
         FailureKind::Model(kind) => GenerationFailure::Provider(kind).code(),
         FailureKind::Agent => ErrorCode::GenerationFailed,
         FailureKind::Draining => ErrorCode::Draining,
+        FailureKind::Store => ErrorCode::StoreUnavailable,
         FailureKind::Server => ErrorCode::Internal,
     }
 }
@@ -35,6 +36,24 @@ impl GenerationFailure {
             }
             Self::Agent => ErrorCode::GenerationFailed,
             Self::Cancelled => ErrorCode::GenerationCancelled,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_inside_a_stream_have_the_codes_of_refusals() {
+        for (kind, code) in [
+            (FailureKind::Model(ModelErrorKind::RateLimited), "provider_rate_limited"),
+            (FailureKind::Agent, "generation_failed"),
+            (FailureKind::Draining, "draining"),
+            (FailureKind::Store, "store_unavailable"),
+            (FailureKind::Server, "internal"),
+        ] {
+            assert_eq!(stream_failure(kind).as_str(), code, "{kind:?}");
         }
     }
 }

@@ -234,6 +234,7 @@ fn failed(refusal: &ApiError) -> GenerationEvent {
     let kind = match refusal {
         ApiError::ExecutionFailed { .. } => FailureKind::Agent,
         ApiError::Draining { .. } => FailureKind::Draining,
+        ApiError::StoreUnavailable { .. } => FailureKind::Store,
         _ => FailureKind::Server,
     };
     let message = respond::with_step(&refusal.to_string(), refusal.details().as_ref()).into_owned();

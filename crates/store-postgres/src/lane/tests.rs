@@ -24,15 +24,13 @@ use greenroom_actors::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, Header, IdempotencyRecord, Journal as _,
     Projection, Row, Status, Ticket,
 };
+use support::PATIENCE;
 use support::postgres::Server;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_postgres::{Client, NoTls};
 
 use crate::settings::PostgresSettings;
 use crate::store::PostgresStore;
-
-/// Upper bound on anything that is expected to happen.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A store in a new schema, and its outcomes.
 struct Lab {

@@ -1,15 +1,13 @@
 //! The pool over a real database.
 
 use greenroom_actors::ports::meter::NoMeter;
+use support::PATIENCE;
 use support::postgres::Server;
 use support::proxy::{Proxy, Way};
 use tokio::runtime::Handle;
 
 use super::*;
 use crate::lane::outage::OutageOfOne;
-
-/// Upper bound on anything that is expected to happen.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Returns a pool of one connection through a proxy.
 fn behind_proxy() -> Option<(Pool, Proxy)> {

@@ -13,15 +13,13 @@ use greenroom_actors::ports::store::{
     Conversations as _, GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite,
     Generations as _, Journal as _, PageSize, StoredMessage,
 };
+use support::PATIENCE;
 use support::postgres::Server;
 use support::proxy::{Proxy, Way};
 use tokio_postgres::{Client, NoTls};
 
 use super::Fresh;
 use crate::{PostgresSettings, PostgresStore};
-
-/// Upper bound on anything that is expected to happen.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) fn working(id: &str) -> GenerationWrite {
     let record = GenerationRecord {

@@ -13,14 +13,12 @@ use greenroom_actors::ports::meter::NoMeter;
 use greenroom_actors::ports::store::{
     AppendError, Executions as _, IdempotencyRecord, Journal as _, Logs as _,
 };
+use support::PATIENCE;
 use support::postgres::Server;
 use support::proxy::{Proxy, Way};
 use tokio_postgres::{Client, NoTls};
 
 use crate::{ClusterSettings, PostgresSettings, PostgresStore};
-
-/// Upper bound on anything that is expected to happen.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Two members of a database in a new schema. The first one has all slots.
 struct Pair {

@@ -8,6 +8,7 @@ use greenroom_actors::domain::slot::SlotSet;
 use greenroom_actors::ports::conformance::{Bench, step_started};
 use greenroom_actors::ports::meter::NoMeter;
 use greenroom_actors::ports::store::Journal as _;
+use support::PATIENCE;
 use support::postgres::Server;
 use tokio_postgres::NoTls;
 
@@ -17,9 +18,6 @@ use crate::{ClusterSettings, DatabaseSource, OpenError, PostgresSettings, Postgr
 
 /// Version of the tables that this build knows.
 const VERSION: i32 = STEPS.len() as i32;
-
-/// Upper bound on anything that is expected to happen.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Adds something that this version does not know.
 const ADDING: [Step; STEPS.len() + 1] = followed_by(Step {

@@ -83,7 +83,7 @@ async fn details_of_the_store_are_hidden_from_subscribers() {
     );
     settle().await;
     let message = "the server cannot continue this generation right now".to_owned();
-    let kind = FailureKind::Server;
+    let kind = FailureKind::Store;
     assert_eq!(recorder.received().last(), Some(&GenerationEvent::Error { message, kind }));
 }
 
