@@ -31,7 +31,6 @@ use crate::usage::Usage;
 
 pub use crate::outcome::Outcome;
 pub use apply::MisplacedFact;
-pub use bytes::memory_of_whole;
 pub(crate) use compensating::is_skip;
 pub use compensating::{BegunCompensation, Compensating};
 pub use lanes::Lanes;

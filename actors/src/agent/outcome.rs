@@ -147,7 +147,9 @@ pub enum FailureKind {
     Agent,
     /// The process is shutting down.
     Draining,
-    /// The store accepts no writes or answers no reads.
+    /// The store accepts no writes or answers no reads. It is sent as a failure of the server, which
+    /// servers of older versions know, too.
+    #[serde(rename(serialize = "Server"))]
     Store,
     /// The server itself.
     Server,

@@ -36,8 +36,10 @@ pub struct TraceSummary {
     /// Set once the root has ended.
     pub end: Option<Timestamp>,
     pub status: SpanStatus,
-    /// Spans that the caller sees; counted up to a thousand facts.
+    /// Spans that the caller sees, as far as they are counted.
     pub span_count: usize,
+    /// True if there are more spans.
+    pub is_cut: bool,
 }
 
 /// A page of traces, newest first.
@@ -71,7 +73,7 @@ impl Runtime {
         let mut left = self.largest_trace();
         // One by one, so that the page can end after any of them.
         for _ in 0..ROOTS_MAX {
-            if page.traces.len() == limit || left.is_none() {
+            if page.traces.len() == limit || left.is_spent() {
                 break;
             }
             let roots = self.roots(filter, page.next, 1).await?;
@@ -89,8 +91,11 @@ impl Runtime {
                         },
                     };
                     let (record, spans) = self.spans_of_trace(&query).await?;
-                    left = left.without(record.size());
-                    page.traces.push(TraceSummary::of(root, spans.len()));
+                    // at least one, so that the page ends
+                    let taken = TraceSize { facts: record.size.facts.max(1), ..record.size };
+                    left = left.without(taken);
+                    let summary = TraceSummary::of(root, spans.len());
+                    page.traces.push(TraceSummary { is_cut: record.is_cut, ..summary });
                 }
             }
             if page.next.is_none() || roots.roots.is_empty() {
@@ -195,7 +200,17 @@ impl TraceSummary {
         };
         let trace_id = Arc::clone(root.trace_id());
         let (start, end) = (root.started_at(), root.ended_at());
-        Self { trace_id, name, entity_type, entity_id, start, end, status, span_count }
+        Self {
+            trace_id,
+            name,
+            entity_type,
+            entity_id,
+            start,
+            end,
+            status,
+            span_count,
+            is_cut: false,
+        }
     }
 }
 

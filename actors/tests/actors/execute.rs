@@ -5,7 +5,7 @@ use std::time::Duration;
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::domain::definition::StepDefinition;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::ports::store::Status;
+use greenroom_actors::ports::store::{Executions as _, Status};
 use greenroom_actors::requests::{
     ControlError, DescribeError, ExecutionOutcome, Halted, ResumeError, StartError, StartExecution,
     StepStatus, Unavailable,
@@ -227,6 +227,20 @@ async fn a_function_can_suspend_and_is_called_again() {
     let outcome = world.runtime.resume(&target("w", "e"), resume(json!(2))).await.unwrap();
     assert_eq!(outcome.result(), Some(&json!(2)));
     assert_eq!(calls.count(), 2);
+}
+
+#[actix::test]
+async fn rows_of_lists_are_stored_without_large_payloads() {
+    tokio::time::pause();
+    let (world, _) = world(vec![run("asks", "asks_much")]).await;
+    let outcome = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    let shown = outcome.suspension().unwrap();
+    assert!(shown.payload.is_some() && !shown.payload_omitted, "the caller sees it");
+    let row = world.store.describe(&ExecutionId::trusted("e")).await.unwrap().unwrap();
+    let stored = row.suspension.unwrap();
+    assert_eq!((&stored.payload, stored.payload_omitted), (&None, true));
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!(state.suspension.as_deref(), Some(shown));
 }
 
 #[actix::test]

@@ -312,6 +312,7 @@ async fn traces_of_large_values_are_truncated() {
     assert_eq!(names(&view), ["invoke_workflow w"], "one fact takes more");
     let page = world.runtime.traces(&RootFilter::default(), None, 10).await.unwrap();
     assert_eq!((page.traces.len(), page.next.is_some()), (1, true));
+    assert_eq!((page.traces[0].span_count, page.traces[0].is_cut), (1, true));
 }
 
 #[actix::test]

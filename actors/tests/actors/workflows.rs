@@ -156,6 +156,13 @@ pub(crate) fn with_functions(registry: Registry, calls: &Calls) -> Registry {
         }),
     );
     add(
+        "asks_much",
+        function(|_| async {
+            let payload = Some(json!("x".repeat(9 << 10)));
+            Ok(StepOutcome::Suspended { reason: None, payload })
+        }),
+    );
+    add(
         "asks",
         function(|context| async move {
             match context.resume {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use greenroom_actors::domain::effort::Budget;
 use greenroom_actors::domain::expression::Closures;
-use greenroom_actors::domain::fact::{Fact, Parent, Recorded, ResumedBy};
+use greenroom_actors::domain::fact::{Fact, Parent, Recorded, ResumedBy, Suspension};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::machine::{Command, Handled, Machine, MachineLimits, Moment};
 use greenroom_actors::domain::slot::SlotSet;
@@ -159,11 +159,13 @@ pub(crate) fn nothing_is_forgotten(stage: &Stage) {
 }
 
 fn the_row_is_the_fold(stage: &Stage, projection: &Projection, state: &State) {
+    let announced = state.announced_suspension.as_ref();
+    let announced = announced.map(|it| Arc::new(Suspension::clone(it).listed()));
     let is_so = projection.status == state.announced
         && projection.status == state.derived_status()
         && projection.last_seq == state.last_seq()
         && projection.ended_at == state.end.as_ref().map(|end| end.at)
-        && projection.suspension == state.announced_suspension;
+        && projection.suspension == announced;
     stage.require(is_so, || format!("the row of {} is not its fold", state.id));
 }
 

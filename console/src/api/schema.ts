@@ -3689,6 +3689,8 @@ export interface components {
             duration: number | null;
             status: components["schemas"]["SpanStatus"];
             spanCount: number;
+            /** @description True if the trace has more spans than are counted. */
+            isTruncated?: boolean;
         };
         /** @description A page of traces, newest first. */
         TracePage: {

@@ -47,20 +47,10 @@ const columns = (names: Names): Column<TraceItem>[] => [
     ),
   },
   { name: "Trace", kind: "id-cell", cell: (row) => <Id id={row.traceId} href={to("observe", "traces", row.traceId)} /> },
-  { name: "Spans", kind: "narrow", cell: (row) => number(row.spanCount) + (isUncertain(row) ? "+" : "") },
+  { name: "Spans", kind: "narrow", cell: (row) => number(row.spanCount) + (row.isTruncated ? "+" : "") },
   { name: "Began", kind: "time", cell: (row) => <Time at={row.startTime} /> },
   { name: "Took", kind: "time second", cell: (row) => (row.duration === null ? <Since at={row.startTime} /> : duration(row.duration)) },
 ];
-
-/**
- * The server counts the spans of the first 1,000 events of a trace, and does not say where it stopped. There are
- * rarely more than five events of a span.
- */
-const certainSpans = 200;
-
-function isUncertain(row: TraceItem): boolean {
-  return row.spanCount >= certainSpans;
-}
 
 /** Traces of one filter, as far as they were read. */
 interface Read {
@@ -145,7 +135,7 @@ export function Traces() {
         </Empty>
       )}
       {rows && rows.length > 0 && <Table label="Traces" columns={columns(names)} rows={rows} id={(row) => row.traceId} href={(row) => to("observe", "traces", row.traceId)} more={cursor ? more : undefined} />}
-      {rows?.some(isUncertain) && <p class="note">Spans with a + are at least so many: the list counts the first 1,000 events of a trace. Its page has them.</p>}
+      {rows?.some((row) => row.isTruncated) && <p class="note">Spans with a + are at least so many: the list counts the first of a long trace. Its page has more.</p>}
     </>
   );
 }

@@ -21,16 +21,23 @@ pub fn parse_optional<T: DeserializeOwned + Send>(
 
 /// Encodes the suspensions of an execution: the shown one, or a pair of it and the others.
 pub fn suspensions_bytes(projection: &Projection) -> serde_json::Result<Option<Vec<u8>>> {
-    let Some(shown) = projection.suspension.as_deref() else { return Ok(None) };
-    match projection.others.as_deref() {
+    suspensions_json(projection.suspension.as_deref(), projection.others.as_deref())
+}
+
+pub(crate) fn suspensions_json(
+    shown: Option<&Suspension>,
+    others: Option<&Others>,
+) -> serde_json::Result<Option<Vec<u8>>> {
+    let Some(shown) = shown else { return Ok(None) };
+    match others {
         None => serde_json::to_vec(shown).map(Some),
         Some(others) => serde_json::to_vec(&(shown, others)).map(Some),
     }
 }
 
-/// Maximum size of the suspensions of a row whose payloads are parsed, in bytes of JSON. Only rows
-/// of older versions, which have large payloads, are larger: parsed, some take sixty times as much
-/// memory.
+/// Maximum size of the suspensions of a row whose payloads are parsed, in bytes of JSON. Larger are
+/// rows of older versions, with payloads that take a hundred times as much memory, and a few with
+/// long reasons.
 const PARSED_PAYLOADS_MAX: usize = 128 << 10;
 
 /// A suspension without its payload.
@@ -88,7 +95,7 @@ where
 }
 
 /// Returns true if suspensions are stored as a pair.
-pub(crate) fn is_pair(suspensions: &[u8]) -> bool {
+fn is_pair(suspensions: &[u8]) -> bool {
     suspensions.first() == Some(&b'[')
 }
 

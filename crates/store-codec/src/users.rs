@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use greenroom_actors::domain::assignment::AskRules;
-use greenroom_actors::domain::fact::{Others, Recorded, Suspension};
+use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::ports::store::AskAnswer;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Damaged;
-use super::json::{is_pair, parse};
+use super::json::{parse, suspensions_json, suspensions_of};
 
 /// Returns the users that facts name.
 pub fn users_in(facts: &[Recorded]) -> Vec<Arc<str>> {
@@ -34,12 +34,13 @@ pub fn facts_without(events: &[u8], user: &str) -> Result<Option<Vec<u8>>, Damag
 
 /// Returns stored suspensions without the user; `None` if they do not name it.
 pub fn suspensions_without(bytes: &[u8], user: &str) -> Result<Option<Vec<u8>>, Damaged> {
-    if is_pair(bytes) {
-        return without(bytes, |(shown, others): &mut (Suspension, Others)| {
-            shown.forget(user) | others.forget(user)
-        });
+    let (mut shown, mut others) = suspensions_of(Some(bytes))?;
+    let in_shown = shown.as_mut().is_some_and(|shown| shown.forget(user));
+    let in_others = others.as_mut().is_some_and(|others| others.forget(user));
+    if !in_shown && !in_others {
+        return Ok(None);
     }
-    without(bytes, |shown: &mut Suspension| shown.forget(user))
+    suspensions_json(shown.as_ref(), others.as_ref()).map_err(Damaged::new)
 }
 
 /// Returns a stored answer without the user who gave it; `None` if it was another one.
@@ -74,7 +75,7 @@ fn without<T: DeserializeOwned + Serialize + Send>(
 #[cfg(test)]
 mod tests {
     use greenroom_actors::domain::assignment::Assignee;
-    use greenroom_actors::domain::fact::Fact;
+    use greenroom_actors::domain::fact::{Fact, Others, Suspension};
     use greenroom_actors::domain::principal::{FORGOTTEN, Principal};
     use greenroom_actors::domain::time::Timestamp;
 
@@ -172,5 +173,9 @@ mod tests {
             assert!(!left.contains(user) && left.contains(other), "{left}");
         }
         assert_eq!(suspensions_without(&alone, "bob").unwrap(), None);
+        let payload = Some(Arc::new(serde_json::json!("x".repeat(9 << 10))));
+        let large = serde_json::to_vec(&Suspension { payload, ..suspension("ann") }).unwrap();
+        let left = text(suspensions_without(&large, "ann").unwrap().unwrap());
+        assert!(left.contains("\"payload_omitted\":true") && !left.contains("xxx"), "{left}");
     }
 }

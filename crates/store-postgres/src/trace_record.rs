@@ -49,12 +49,16 @@ pub(crate) const GENERATION_PLACES: &str = "
     UNION ALL
     (SELECT n, 0::bigint, 1::bigint FROM generations WHERE n = $6)";
 
-/// Reads executions with their facts; each chunk has at least one.
+/// Reads executions with their facts, as many chunks as may fit: each has at least one fact, and
+/// facts take more memory than their JSON has bytes.
 pub(crate) const EXECUTION_CONTENT: &str = concat!(
     "SELECT ",
     execution_columns!(),
-    ", events, ARRAY(SELECT events FROM chunks WHERE execution = n
-        ORDER BY last, revision LIMIT $2)
+    ", events, ARRAY(SELECT events FROM
+        (SELECT events, last, revision, sum(octet_length(events))
+            OVER (ORDER BY last, revision ROWS UNBOUNDED PRECEDING) - octet_length(events) AS bytes
+        FROM chunks WHERE execution = n) chunk
+        WHERE bytes <= $3 ORDER BY last, revision LIMIT $2)
     FROM executions WHERE n = ANY($1)"
 );
 
@@ -73,10 +77,8 @@ const CHUNKS: usize = EVENTS + 1;
 /// Maximum number of rows whose content is read at once.
 const PART_MAX: usize = 64;
 
-/// Number of rows whose content is read first: it may be large.
-const PART_FIRST: usize = 4;
-
-/// Size of the content of a part behind which further parts have fewer rows, in bytes.
+/// Size of the content of a part behind which the next one has one row, in bytes: rows of a trace
+/// are often alike.
 const PART_BYTES: usize = 4 << 20;
 
 /// Place of an execution or a generation in the record.
@@ -149,20 +151,22 @@ struct Content {
 impl Content {
     /// Adds executions or generations.
     async fn add(&mut self, kind: EntityType, mut places: &[Place]) -> Result<(), Failure> {
-        let mut rows_max = PART_FIRST;
+        let mut rows_max = 1;
         while !places.is_empty() {
             let left = self.record.left();
-            if left == 0 {
+            if left.is_spent() {
                 self.record.leave_out();
                 break;
             }
-            let (part, rest) = places.split_at(part_of(places, left).min(rows_max));
+            let (part, rest) = places.split_at(part_of(places, left.facts, rows_max));
             places = rest;
             let rows: Vec<Row> = part.iter().map(|place| place.row).collect();
             let found = match kind {
                 EntityType::Workflow => {
-                    let most = limit_of(left.saturating_add(1));
-                    self.reading.rows(EXECUTION_CONTENT, &[&rows, &most]).await?
+                    let chunks_max = limit_of(left.facts.saturating_add(1));
+                    let bytes_max = i64::try_from(left.bytes).unwrap_or(i64::MAX);
+                    let values: Values<'_> = &[&rows, &chunks_max, &bytes_max];
+                    self.reading.rows(EXECUTION_CONTENT, values).await?
                 }
                 EntityType::Agent => self.reading.rows(GENERATION_CONTENT, &[&rows]).await?,
             };
@@ -176,7 +180,7 @@ impl Content {
                     found.iter().filter_map(|row| Some((row.integer(0).ok()?, row))).collect();
                 // one that is missing was deleted meanwhile
                 for (n, row) in rows.iter().filter_map(|n| Some((n, *by_row.get(n)?))) {
-                    if record.left() == 0 {
+                    if record.left().is_spent() {
                         record.leave_out();
                         break;
                     }
@@ -200,15 +204,16 @@ impl Content {
     }
 }
 
-/// Returns the number of rows for whose content there is probably room: one at least.
-fn part_of(places: &[Place], left: usize) -> usize {
+/// Returns the number of rows for whose content there is probably room: one at least, and at most
+/// `rows_max`.
+fn part_of(places: &[Place], left: usize, rows_max: usize) -> usize {
     let mut room = u64::try_from(left).unwrap_or(u64::MAX);
     let fits = |place: &&Place| {
         let fits = place.size <= room;
         room = room.saturating_sub(place.size);
         fits
     };
-    places.iter().take(PART_MAX).take_while(fits).count().max(1)
+    places.iter().take(rows_max).take_while(fits).count().max(1)
 }
 
 /// Adds an execution to a record, unless the query excludes it.
@@ -261,7 +266,9 @@ mod tests {
             (&[3, 3, 3], 1, 1),
             (&[0; 100], 1, PART_MAX),
         ] {
-            assert_eq!(part_of(&places(sizes), left), expected, "{sizes:?} in {left}");
+            let part = part_of(&places(sizes), left, PART_MAX);
+            assert_eq!(part, expected, "{sizes:?} in {left}");
         }
+        assert_eq!(part_of(&places(&[3, 3, 3]), 9, 2), 2, "no more than these");
     }
 }

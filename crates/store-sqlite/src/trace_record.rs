@@ -93,7 +93,7 @@ pub(super) fn trace(reading: &Reading<'_>, query: &TraceQuery) -> Result<TraceRe
 
 impl Builder<'_> {
     fn add_execution(&mut self, row: Row) -> Result<()> {
-        if self.record.left() == 0 {
+        if self.record.left().is_spent() {
             self.record.leave_out();
             return Ok(());
         }
@@ -130,7 +130,7 @@ impl Builder<'_> {
     }
 
     fn add_generation(&mut self, row: Row) -> Result<()> {
-        if self.record.left() == 0 {
+        if self.record.left().is_spent() {
             self.record.leave_out();
             return Ok(());
         }

@@ -137,6 +137,10 @@ struct TraceItemView<'a> {
     duration: Option<u64>,
     status: SpanStatusView<'a>,
     span_count: usize,
+    /// True if the trace has more spans than are counted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    is_truncated: bool,
 }
 
 impl<'a> TracesView<'a> {
@@ -161,6 +165,7 @@ impl<'a> TraceItemView<'a> {
             duration: trace.end.map(|end| end.ms_since(trace.start)),
             status: SpanStatusView::of(&trace.status),
             span_count: trace.span_count,
+            is_truncated: trace.is_cut,
         }
     }
 }

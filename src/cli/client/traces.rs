@@ -67,7 +67,8 @@ pub(super) async fn run(session: &Session, action: &Action) -> Result<Exit, Fail
     let traces = session.pages(&path, &query, "traces", (limit, PAGE_MAX), |_| true).await?;
     let cells = |it: &Value| {
         let (id, name) = (cell(&it["traceId"]), cell(&it["name"]));
-        let spans = cell(&it["spanCount"]);
+        let more = if it["isTruncated"] == true { "+" } else { "" };
+        let spans = format!("{}{more}", cell(&it["spanCount"]));
         [id, name, cell(&it["status"]["code"]), cell(&it["startTime"]), took(it), spans]
     };
     let head = ["TRACE", "NAME", "STATUS", "STARTED", "TOOK", "SPANS"];

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::expression::json_bytes;
 use crate::fact::{AfterFailure, Fact};
 use crate::failure::ATTEMPT_ERROR_BYTES_MAX;
-use crate::footprint::{FACT_BYTES, memory_bytes, of_start};
+use crate::footprint::{FACT_BYTES, memory_bytes};
 
 /// Estimates the memory in bytes that a fact adds to a state. A value counts as long as the
 /// execution is in memory, also after another one has replaced it.
@@ -24,21 +24,6 @@ pub(super) fn memory_of(fact: &Fact) -> u64 {
         reason_bytes(fact)
     };
     FACT_BYTES + fact.step_values().iter().map(size).sum::<u64>() + more
-}
-
-/// Estimates the memory in bytes of a fact with all its values, as it was read.
-pub fn memory_of_whole(fact: &Fact) -> u64 {
-    let beside = if let Fact::WorkflowStarted(start) = fact {
-        of_start(start)
-    } else if let Fact::WorkflowCompleted { result, .. } = fact {
-        memory_bytes(result)
-    } else if let Fact::WorkflowSuspended { others: Some(others), .. } = fact {
-        let payloads = others.suspensions.iter().filter_map(|other| other.payload.as_deref());
-        payloads.map(memory_bytes).sum()
-    } else {
-        0
-    };
-    memory_of(fact) + beside
 }
 
 /// Returns the size of the values in a fact, in bytes of JSON.

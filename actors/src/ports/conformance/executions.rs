@@ -60,7 +60,12 @@ pub(super) async fn every_column_comes_back(mut bench: Bench) {
         payload_omitted: false,
     };
     first.others = Some(Others {
-        suspensions: vec![Suspension { by: None, ..suspension.clone() }],
+        suspensions: vec![Suspension {
+            by: None,
+            payload: None,
+            payload_omitted: true,
+            ..suspension.clone()
+        }],
         omitted: 7,
     });
     first.suspension = Some(suspension);

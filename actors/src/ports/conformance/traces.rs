@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::bench::{Bench, Draft, completed, held, numbers, step_started};
 use super::generations::{record, with_steps, working};
 use super::{pages, read};
+use crate::domain::footprint::of_fact;
 use crate::domain::ids::ExecutionId;
-use crate::domain::state::memory_of_whole;
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{
     Anchor, EntityType, RootRow, SpanId, Trace, TraceOrigin, TraceParent, own_trace_id,
@@ -359,11 +359,11 @@ async fn the_size_of_a_trace_is_bounded(mut bench: Bench) {
 
     let trace_id = &parent.header.trace.id;
     let all = found(&bench, trace_id).await;
-    let first = memory_of_whole(&all.executions[0].1[0].fact);
-    let but_one = all.size().bytes - 1;
+    let first = of_fact(&all.executions[0].1[0].fact);
+    let but_one = all.size.bytes - 1;
     for (bytes, count) in [(0, 0), (1, 1), (first, 1), (first + 1, 2), (but_one, 8)] {
         let part = sized(&bench, trace_id, TraceSize { facts: 100, bytes }).await;
-        assert_eq!(part.size().facts, count, "at most {bytes} bytes");
+        assert_eq!(part.size.facts, count, "at most {bytes} bytes");
         assert_eq!(part.is_cut, count < 8, "at most {bytes} bytes");
     }
 }

@@ -38,6 +38,15 @@ pub struct GenerationRecord {
     pub trace: Trace,
 }
 
+impl GenerationRecord {
+    /// Estimates the memory of texts and values, in bytes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let output = self.output.as_ref().map_or(0, memory_bytes);
+        let error = self.error.as_ref().map_or(0, String::len) as u64;
+        memory_bytes(&self.input) + output + error
+    }
+}
+
 /// A step of an execution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -94,7 +103,7 @@ impl GenerationStep {
     }
 
     /// Estimates the memory of texts and values, in bytes.
-    pub(super) fn memory(&self) -> u64 {
+    pub(super) fn memory_bytes(&self) -> u64 {
         let calls = self.tool_calls.iter().map(|call| memory_bytes(&call.input));
         let results = self.tool_results.iter().map(|result| {
             let outcome = match &result.outcome {

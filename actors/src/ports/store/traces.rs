@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::{Cursor, GenerationEntry, GenerationRecord, Header, Projection, Read};
 use crate::domain::fact::Recorded;
-use crate::domain::footprint::memory_bytes;
-use crate::domain::state::memory_of_whole;
+use crate::domain::footprint::of_fact;
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{Anchor, EntityType, RootRow, Trace};
 use crate::visibility::Visibility;
@@ -96,23 +95,20 @@ impl TraceSize {
         Self { facts, bytes: u64::MAX }
     }
 
-    /// Returns true if nothing fits.
-    pub fn is_none(self) -> bool {
+    /// Returns true if nothing fits any longer.
+    pub fn is_spent(self) -> bool {
         self.facts == 0 || self.bytes == 0
     }
 
-    /// Returns what is left of the size for others: at least one fact less.
+    /// Returns what is left when this much is taken.
     #[must_use]
-    pub fn without(self, other: Self) -> Self {
-        Self {
-            facts: self.facts.saturating_sub(other.facts.max(1)),
-            bytes: self.bytes.saturating_sub(other.bytes),
-        }
+    pub fn without(self, Self { facts, bytes }: Self) -> Self {
+        Self { facts: self.facts.saturating_sub(facts), bytes: self.bytes.saturating_sub(bytes) }
     }
 
     /// Takes a fact, a generation or a turn from what is left; returns false if it does not fit.
     fn take(&mut self, bytes: u64) -> bool {
-        let fits = !self.is_none();
+        let fits = !self.is_spent();
         if fits {
             *self = self.without(Self { facts: 1, bytes });
         }
@@ -136,29 +132,17 @@ pub struct TraceRecord {
     pub executions: Vec<(Arc<Header>, Vec<Recorded>)>,
     /// Generations in the order of their rows.
     pub generations: Vec<GenerationEntry>,
+    /// Size, up to the limit.
+    pub size: TraceSize,
     /// True if the limit cut something.
     pub is_cut: bool,
-}
-
-impl TraceRecord {
-    /// Returns the size.
-    pub fn size(&self) -> TraceSize {
-        let facts = self.executions.iter().flat_map(|(_, facts)| facts);
-        let facts = facts.map(|recorded| memory_of_whole(&recorded.fact));
-        let generations = self.generations.iter().map(|entry| memory_of(&entry.record));
-        let turns = self.generations.iter().flat_map(|entry| &entry.steps).map(|it| it.memory());
-        let parts = facts.chain(generations).chain(turns);
-        parts.fold(TraceSize::default(), |TraceSize { facts, bytes }, part| TraceSize {
-            facts: facts + 1,
-            bytes: bytes + part,
-        })
-    }
 }
 
 /// A record under construction, up to the limit of its query.
 #[derive(Debug)]
 pub struct TraceRecordBuilder {
     record: TraceRecord,
+    most: TraceSize,
     left: TraceSize,
 }
 
@@ -173,12 +157,12 @@ pub struct TracedFacts {
 impl TraceRecordBuilder {
     /// Starts a record of up to this size.
     pub fn new(most: TraceSize) -> Self {
-        Self { record: TraceRecord::default(), left: most }
+        Self { record: TraceRecord::default(), most, left: most }
     }
 
-    /// Returns the number of facts, generations and turns that still fit.
-    pub fn left(&self) -> usize {
-        if self.left.is_none() { 0 } else { self.left.facts }
+    /// Returns how much still fits.
+    pub fn left(&self) -> TraceSize {
+        self.left
     }
 
     /// Leaves out something that belongs to the trace.
@@ -186,14 +170,15 @@ impl TraceRecordBuilder {
         self.record.is_cut = true;
     }
 
-    /// Begins the facts of an execution.
+    /// Begins the facts of an execution, which count once they are added: one that turns out to be
+    /// damaged takes no room.
     pub fn facts(&self) -> TracedFacts {
         TracedFacts { facts: Vec::new(), left: self.left, is_cut: false }
     }
 
     /// Adds an execution with the facts that fit. Leaves it out if nothing fits.
     pub fn add_execution(&mut self, header: Arc<Header>, traced: TracedFacts) {
-        if self.left.is_none() {
+        if self.left.is_spent() {
             return self.leave_out();
         }
         let TracedFacts { facts, left, is_cut } = traced;
@@ -204,10 +189,10 @@ impl TraceRecordBuilder {
 
     /// Adds a generation with as many of its turns as fit. Leaves it out if nothing fits.
     pub fn add_generation(&mut self, mut entry: GenerationEntry) {
-        if !self.left.take(memory_of(&entry.record)) {
+        if !self.left.take(entry.record.memory_bytes()) {
             return self.leave_out();
         }
-        let fitting = entry.steps.iter().take_while(|turn| self.left.take(turn.memory()));
+        let fitting = entry.steps.iter().take_while(|turn| self.left.take(turn.memory_bytes()));
         let fitting = fitting.count();
         self.record.is_cut |= entry.steps.len() > fitting;
         entry.steps.truncate(fitting);
@@ -216,7 +201,8 @@ impl TraceRecordBuilder {
 
     /// Returns the record.
     pub fn finish(self) -> TraceRecord {
-        self.record
+        let Self { record, most, left } = self;
+        TraceRecord { size: most.without(left), ..record }
     }
 }
 
@@ -224,7 +210,7 @@ impl TracedFacts {
     /// Adds as many facts as fit; returns true if all of them do.
     pub fn add(&mut self, facts: Vec<Recorded>) -> bool {
         for recorded in facts {
-            if !self.left.take(memory_of_whole(&recorded.fact)) {
+            if !self.left.take(of_fact(&recorded.fact)) {
                 self.is_cut = true;
                 return false;
             }
@@ -232,11 +218,6 @@ impl TracedFacts {
         }
         true
     }
-}
-
-/// Estimates the memory of the values of a generation.
-fn memory_of(record: &GenerationRecord) -> u64 {
-    memory_bytes(&record.input) + record.output.as_ref().map_or(0, memory_bytes)
 }
 
 /// Reads of traces.

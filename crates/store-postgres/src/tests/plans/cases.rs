@@ -279,7 +279,7 @@ pub(super) const CASES: &[Case] = &[
     of!(search::FOUND_IN_NEWEST, "'=user 0', 'agent 0', 'm', 100, 1000"),
     of!(trace_record::EXECUTION_PLACES, "'execution 1', 'trace 0', NULL, NULL, 4900, 1"),
     of!(trace_record::GENERATION_PLACES, "'generation 1', 'trace 0', NULL, NULL, 4900, 1"),
-    of!(trace_record::EXECUTION_CONTENT, "'{1, 11, 21, 100001}', 100"),
+    of!(trace_record::EXECUTION_CONTENT, "'{1, 11, 21, 100001}', 100, 1000000"),
     of!(trace_record::GENERATION_CONTENT, "'{1, 6, 11, 100001}'"),
     of!(traces::EXECUTIONS, "0, 900000, 1, 101"),
     of!(traces::EXECUTIONS_OF_WORKFLOW, "0, 900000, 1, 101, 'workflow 1'"),
