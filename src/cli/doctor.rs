@@ -50,7 +50,7 @@ pub(super) fn run(arguments: &Arguments, options: Options) -> ExitCode {
 
 fn examine(from: (&str, bool), config: &Config, options: Options) -> Vec<Finding> {
     let mut findings = configuration(from, config);
-    findings.push(port::look(config));
+    findings.extend(port::look(config));
     findings.extend(app::look_at_store(config));
     findings.push(descriptors(config));
     findings.extend(proxies());

@@ -59,7 +59,8 @@ pub(super) fn reachable(host: &str) -> String {
     }
 }
 
-/// Returns the first line of the answer of a server on this machine, or why there is none. The limit is one of the whole request, whatever
+/// Returns the first line of the answer of a server on this machine. The error says why it is not good; of
+/// a refusal it has the first two lines, the second of which is the reason. The limit is one of the whole request, whatever
 /// comes: a server that never ends its answer has not answered.
 pub(super) async fn answer_of(url: &str, timeout: Duration) -> Result<String, String> {
     let late = |_elapsed| Err("does not answer in time".to_owned());
@@ -72,17 +73,19 @@ async fn line_of(url: &str) -> Result<String, String> {
     let client = client.map_err(|error| format!("cannot be asked: {error}"))?;
     let mut answer = client.get(url).send().await.map_err(|_| "does not answer".to_owned())?;
     let status = answer.status();
+    let wanted = if status.is_success() { 1 } else { 2 };
     let mut text = Vec::new();
     while let Ok(Some(part)) = answer.chunk().await {
         text.extend_from_slice(&part);
-        if text.contains(&b'\n') || text.len() > LINE_BYTES_MAX {
+        let ends = text.iter().filter(|byte| **byte == b'\n').count();
+        if ends >= wanted || text.len() > LINE_BYTES_MAX {
             break;
         }
     }
     text.truncate(LINE_BYTES_MAX);
     let text = String::from_utf8_lossy(&text);
-    let line = text.lines().next().unwrap_or_default();
-    let line: String = line.chars().filter(|c| !c.is_control()).collect();
+    let lines: Vec<_> = text.lines().take(wanted).collect();
+    let line: String = lines.join(": ").chars().filter(|c| !c.is_control()).collect();
     if status.is_success() { Ok(line) } else { Err(format!("answers {status}: {line}")) }
 }
 
@@ -116,6 +119,10 @@ mod tests {
         assert_eq!(line, Ok("ok".to_owned()));
         let garbage = asked("HTTP/1.1 200 OK\r\n\r\n", "garbage").unwrap();
         assert_eq!(garbage.len(), LINE_BYTES_MAX);
+        let refusal =
+            asked("HTTP/1.1 503 Service Unavailable\r\n\r\nnot ready\nit stops\n", "more\n");
+        let refused = "answers 503 Service Unavailable: not ready: it stops";
+        assert_eq!(refusal, Err(refused.to_owned()));
     }
 
     #[test]

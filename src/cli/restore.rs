@@ -26,11 +26,14 @@ pub(super) fn restore(
     let config = read(arguments)
         .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     let restored = app::restore(&config.store, &options.file, options.replace);
-    let Restored { content: found, kept } =
+    let Restored { content: found, kept, left } =
         restored.map_err(|refusal| vec![format!("greenroom: {refusal}")])?;
     let mut lines = vec![format!("{}: ok, {}", config.store.url, content(found))];
     if let Some(kept) = kept {
         lines.push(format!("the store that was there is now {}", kept.display()));
+    }
+    for left in left {
+        lines.push(format!("of a store that was gone there is now {}", left.display()));
     }
     lines.push(
         "what was open when the backup was made continues from there at the next start of the \

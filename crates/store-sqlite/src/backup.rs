@@ -34,6 +34,11 @@ pub struct Backup {
 pub enum BackupError {
     #[error("there is no store at {path}")]
     NoStore { path: PathBuf },
+    #[error(
+        "{path} was removed, renamed or replaced while a server has it open: what is there now is not \
+         its store; docs/troubleshooting.md says how to rescue it before that server is stopped"
+    )]
+    Displaced { path: PathBuf },
     #[error("{path} exists; a backup does not overwrite files, name another one")]
     Exists { path: PathBuf },
     #[error("{path} is not the path of a file")]
@@ -96,6 +101,9 @@ pub(super) fn copied(
 
 /// Checks both paths; returns the folder of the target.
 fn check_names<'t>(store: &Path, target: &'t Path) -> Result<&'t Path, BackupError> {
+    if guard::is_displaced(store) {
+        return Err(BackupError::Displaced { path: store.into() });
+    }
     if !store.is_file() {
         return Err(BackupError::NoStore { path: store.into() });
     }

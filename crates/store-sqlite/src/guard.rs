@@ -165,45 +165,84 @@ pub struct Look {
 /// Looks at a store, also while a server uses it. Nothing in it is changed; its locks are held for a
 /// moment, if they are free.
 pub fn look(path: &Path) -> Result<Look, OpenError> {
-    let path = &resolved(path)?;
-    // before SQLite opens the file
-    let held = File::open(beside(path, ".lock")).map(|file| file.try_lock());
-    let is_locked = matches!(held, Ok(Err(TryLockError::WouldBlock)));
-    let file_lock = lock_file(path);
-    let is_file_locked = matches!(file_lock, Err(OpenError::InUseUnlocked { .. }));
-    // A server leaves its index beside the file; a restore or a copy that begins has none. Other
-    // systems than Linux do not lock the file itself.
-    let is_other = match &file_lock {
-        Ok(Some(_)) => cfg!(target_os = "linux"),
-        Ok(None) | Err(_) => !path.exists(),
-    };
-    let is_displaced = is_locked && is_other && beside(path, "-shm").exists();
-    // closing a file releases all locks that the process has on it
-    drop(file_lock);
+    let is_displaced = is_displaced(path);
     // what is there instead is not the store
-    let version = if is_displaced { None } else { inspect(path)? };
+    let path = &if is_displaced { path.to_owned() } else { resolved(path)? };
+    // before SQLite opens the file
+    let is_file_locked = matches!(lock_file(path), Err(OpenError::InUseUnlocked { .. }));
+    let is_in_use = is_locked(path) || is_file_locked;
+    let version = match is_in_use {
+        _ if is_displaced => None,
+        true => inspect(path)?,
+        false => inspect_unused(path)?,
+    };
     let bytes = fs::metadata(path).map_or(0, |file| file.len());
-    let is_in_use = is_locked || is_file_locked;
     Ok(Look { bytes, version, newest: schema::VERSION, is_in_use, is_displaced })
 }
+
+/// Returns true if a server has the lock of this name, and another file open than the one that has the
+/// name. Must be called before SQLite opens the file.
+///
+/// A server has resolved links: it uses none that has the name now. Files that replace the one of the
+/// server, which it has locked, are noticed on Linux alone. A server leaves its index beside the file;
+/// a restore or a copy that begins has none.
+pub(super) fn is_displaced(path: &Path) -> bool {
+    let is_other = || match lock_file(path) {
+        Ok(Some(_)) => cfg!(target_os = "linux"),
+        Ok(None) | Err(_) => !path.exists() && beside(path, "-shm").exists(),
+    };
+    is_locked(path) && (path.is_symlink() || is_other())
+}
+
+/// Returns true while a process has the lock beside the store.
+fn is_locked(path: &Path) -> bool {
+    let held = File::open(beside(path, ".lock")).map(|file| file.try_lock());
+    matches!(held, Ok(Err(TryLockError::WouldBlock)))
+}
+
+fn log_bytes(path: &Path) -> u64 {
+    fs::metadata(beside(path, "-wal")).map_or(0, |log| log.len())
+}
+
+/// Inspects a store that no process uses, without the files that SQLite makes beside it to read it.
+/// What a killed server has left in its log is read with them.
+fn inspect_unused(path: &Path) -> Result<Option<i32>, OpenError> {
+    if log_bytes(path) > 0 {
+        return inspect(path);
+    }
+    let inspected = inspect_by(path, schema::open_unused);
+    // what a server that starts meanwhile writes was not seen
+    if is_locked(path) || log_bytes(path) > 0 { inspect(path) } else { inspected }
+}
+
+/// Opens a database to read it.
+type OpenReader = fn(&Path) -> rusqlite::Result<Connection>;
 
 /// Inspects the file without changing it, and returns the version of its tables, if it has some. Must
 /// be called under the lock and before SQLite opens the file: closing a file releases all locks that
 /// the process has on it.
 pub(super) fn inspect(path: &Path) -> Result<Option<i32>, OpenError> {
+    inspect_by(path, schema::open_reader)
+}
+
+fn inspect_by(path: &Path, open: OpenReader) -> Result<Option<i32>, OpenError> {
     match fs::metadata(path) {
         Ok(file) if file.nlink() > 1 => match restore::interrupted(path) {
             Some(kept) => Err(OpenError::Interrupted { path: path.into(), kept }),
             None => Err(OpenError::Linked { path: path.into(), names: file.nlink() }),
         },
-        _ => inspect_content(path),
+        _ => inspect_content_by(path, open),
     }
 }
 
 /// Inspects a file that is only read: it may have several names.
 pub(super) fn inspect_content(path: &Path) -> Result<Option<i32>, OpenError> {
+    inspect_content_by(path, schema::open_reader)
+}
+
+fn inspect_content_by(path: &Path, open: OpenReader) -> Result<Option<i32>, OpenError> {
     let damaged = |reason: &str| OpenError::Damaged { path: path.into(), reason: reason.into() };
-    let log_bytes = fs::metadata(beside(path, "-wal")).map_or(0, |log| log.len());
+    let log_bytes = log_bytes(path);
     let bytes = match fs::metadata(path) {
         Ok(file) => file.len(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
@@ -228,7 +267,7 @@ pub(super) fn inspect_content(path: &Path) -> Result<Option<i32>, OpenError> {
     if log_bytes == 0 && bytes < pages.saturating_mul(page_size) {
         return Err(damaged("it is shorter than its header says"));
     }
-    let connection = schema::open_reader(path).map_err(|error| refusal(path, &error))?;
+    let connection = open(path).map_err(|error| refusal(path, &error))?;
     inspect_tables(path, &connection, bytes)
 }
 

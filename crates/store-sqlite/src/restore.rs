@@ -27,6 +27,8 @@ pub struct Restored {
     pub content: Backup,
     /// The name of the store that was there before.
     pub kept: Option<PathBuf>,
+    /// The names of files that were left of a store which was not there any longer.
+    pub left: Vec<PathBuf>,
 }
 
 /// Failure of a restore. The store is as it was, unless the text says something else.
@@ -36,6 +38,10 @@ pub enum RestoreError {
     NoBackup { path: PathBuf },
     #[error("there is a store at {path} already; with --replace it is kept under another name")]
     Exists { path: PathBuf },
+    #[error(
+        "{left} is there, of a store that is gone; with --replace it is kept under another name"
+    )]
+    Left { left: PathBuf },
     #[error("the backup is the store itself: {path}")]
     Same { path: PathBuf },
     #[error("{path} is empty: it is not a backup")]
@@ -68,9 +74,13 @@ pub fn restore(backup: &Path, store: &Path, replaces: bool) -> Result<Restored, 
         return Err(RestoreError::Same { path: store.clone() });
     }
     let _lock = guard::lock(store).map_err(RestoreError::Store)?;
-    let is_there = store.exists() || BESIDE.iter().any(|suffix| beside(store, suffix).exists());
-    if is_there && !replaces {
-        return Err(RestoreError::Exists { path: store.clone() });
+    let left = of_those_there(store).next();
+    let is_there = store.exists();
+    match left {
+        _ if replaces => {}
+        _ if is_there => return Err(RestoreError::Exists { path: store.clone() }),
+        Some(ref left) => return Err(RestoreError::Left { left: left.clone() }),
+        None => {}
     }
     let version = guard::inspect_content(backup).map_err(RestoreError::Backup)?;
     if version.is_none() {
@@ -79,7 +89,8 @@ pub fn restore(backup: &Path, store: &Path, replaces: bool) -> Result<Restored, 
     let failed = |error: io::Error| not_written(store, &error);
     let (copy, content) = backup::copied(backup, store, mode_for(store, backup).map_err(failed)?)?;
     give_to_owner(store, &copy).map_err(failed)?;
-    let kept = if is_there { Some(Keeping::begin(store)?) } else { None };
+    let is_kept = is_there || left.is_some();
+    let kept = if is_kept { Some(Keeping::begin(store)?) } else { None };
     if let Err(refused) = copy.persist(store) {
         if let Some(kept) = kept {
             kept.undo();
@@ -88,7 +99,16 @@ pub fn restore(backup: &Path, store: &Path, replaces: bool) -> Result<Restored, 
     }
     let not_synced = |reason| RestoreError::NotSynced { path: store.clone(), reason };
     sync(folder_of(store)).map_err(not_synced)?;
-    Ok(Restored { content, kept: kept.map(|keeping| keeping.kept) })
+    let Some(Keeping { kept, .. }) = kept else {
+        return Ok(Restored { content, kept: None, left: Vec::new() });
+    };
+    let left = if is_there { Vec::new() } else { of_those_there(&kept).collect() };
+    Ok(Restored { content, kept: is_there.then_some(kept), left })
+}
+
+/// Returns the files that are beside a store of this name.
+fn of_those_there(store: &Path) -> impl Iterator<Item = PathBuf> {
+    BESIDE.iter().map(|suffix| beside(store, suffix)).filter(|file| file.exists())
 }
 
 /// Returns the permissions of the store that is there, else of the backup, and that its owner may

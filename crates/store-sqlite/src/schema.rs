@@ -61,7 +61,8 @@
 
 mod migrations;
 
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -122,6 +123,32 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection> {
     let connection = Connection::open_with_flags(path, flags)?;
     prepare(&connection)?;
     Ok(connection)
+}
+
+/// Opens a database that no process writes to, with an empty write-ahead log. Other read-only
+/// connections make a log and its index, and leave them.
+pub(super) fn open_unused(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(immutable(path), flags)?;
+    prepare(&connection)?;
+    Ok(connection)
+}
+
+/// Returns the address of a database that does not change.
+fn immutable(path: &Path) -> String {
+    let mut address = "file:".to_owned();
+    // what follows two slashes would be a host
+    let parts = path.components().map(|part| part.as_os_str());
+    for byte in parts.collect::<PathBuf>().as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' => address.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => address.push(char::from(*byte)),
+            byte => address.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    address + "?immutable=1"
 }
 
 /// Makes the settings that the connections of the store have.

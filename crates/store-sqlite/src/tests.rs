@@ -2,6 +2,7 @@
 
 mod agents;
 mod defects;
+mod displaced;
 mod dump;
 mod files;
 mod logs;

@@ -133,6 +133,29 @@ secret = \"secret:NO_SUCH_KEY\"
 }
 
 #[test]
+fn the_doctor_asks_the_server_beside_it_whether_it_takes_work() {
+    let home = Home::on(Store::Sqlite, "[workflows.w]\nsteps = [{ id = \"a\", map = 1 }]\n");
+    let server = Server::start(home.greenroom(&[]));
+    let port = server.address.port().to_string();
+    let doctor = || ran(&home, &["doctor", "--offline", "--port", &port]);
+    let well = doctor();
+    assert_eq!(well.code, 0, "{well:?}");
+    assert!(well.stdout.contains("ok       server         the one that listens takes work"));
+
+    std::fs::rename(home.path("store.db"), home.path("moved.db")).unwrap();
+    assert_eq!(server.post("/workflows/w/execute", &json!({ "input": {} })).status, 503);
+    let sick = doctor();
+    assert_eq!(sick.code, 1, "{sick:?}");
+    let says = "not ready: the store accepts no writes: check the database or the disk";
+    assert!(sick.stdout.contains(says), "{sick:?}");
+    let refused = ran(&home, &["backup", "copy.db"]);
+    assert_eq!(refused.code, 1);
+    let says = "was removed, renamed or replaced while a server has it open";
+    assert!(refused.stderr.contains(says), "{refused:?}");
+    std::fs::rename(home.path("moved.db"), home.path("store.db")).unwrap();
+}
+
+#[test]
 fn dev_says_what_to_try_and_reads_what_is_saved() {
     let workflow = |id: &str| format!("[workflows.{id}]\nsteps = [{{ id = \"a\", map = 1 }}]\n");
     let home = Home::new(&workflow("one"));

@@ -45,7 +45,7 @@ async fn a_restored_store_has_what_the_backup_has() {
     fs::set_permissions(&backup, Permissions::from_mode(0o444)).unwrap();
     let target = database(&copies);
     let restored = restore(&backup, &target, false).unwrap();
-    assert_eq!(restored, Restored { content, kept: None });
+    assert_eq!(restored, Restored { content, kept: None, left: Vec::new() });
     assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o644);
     assert_has(&*open(&target), &drafts).await;
     assert!(backup.exists());
@@ -118,9 +118,12 @@ async fn a_log_without_its_database_is_kept_too() {
     let path = database(&directory);
     let backup = empty_backup(directory.path());
     fs::write(beside(&path, "-wal"), "left over").unwrap();
+    let refusal = restore(&backup, &path, false).unwrap_err().to_string();
+    assert!(refusal.contains("greenroom.db-wal is there, of a store that is gone"), "{refusal}");
     let restored = restore(&backup, &path, true).unwrap();
-    let kept = restored.kept.unwrap();
-    assert_eq!(fs::read_to_string(beside(&kept, "-wal")).unwrap(), "left over");
+    let log = beside(&kept(&path, 1), "-wal");
+    assert_eq!((restored.kept, &restored.left), (None, &vec![log.clone()]), "no store was there");
+    assert_eq!(fs::read_to_string(log).unwrap(), "left over");
     drop(open(&path));
 }
 
