@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use log::Level;
+
 use crate::domain::assignment::Assignee;
 use crate::domain::fact::{Fact, Recorded};
 use crate::domain::failure::ErrorClass;
 use crate::domain::ids::{ExecutionId, compensated_path};
+use crate::domain::principal::Principal;
 use crate::observe::log_record::LogScope;
 use crate::observe::trace::execution::attempt_span;
 use crate::ports::store::Header;
@@ -21,18 +24,36 @@ pub(super) fn scope_of_attempt(
     scope.at(span)
 }
 
-/// Logs durable facts: failures and interruptions always, changes of status at debug level. Steps
-/// are in the execution's events.
+/// Logs durable facts: failures, interruptions and cancellations always, other changes of status at
+/// debug level. Steps are in the execution's events.
 pub(super) fn log_facts(header: &Header, facts: &[Recorded]) {
-    for Recorded { fact, .. } in facts {
+    for Recorded { fact, by, .. } in facts {
         match (fact, &header.trace.via) {
             (Fact::WorkflowStarted(_), Some(via)) if header.trace.is_root() => {
                 log::debug!(via:%; "execution {} started", header.id);
+            }
+            (Fact::WorkflowCancelled { reason, .. }, _) => {
+                log_cancelled(header, reason, by.as_deref());
             }
             _ => log_fact(&header.id, fact),
         }
         warn_of_no_user(header, fact);
     }
+}
+
+/// Logs who cancelled an execution; of a child that its parent no longer needs, at debug level. The
+/// record is deleted with the user who did it.
+fn log_cancelled(header: &Header, reason: &str, by: Option<&Principal>) {
+    let id = &header.id;
+    let Some(by) = by else {
+        let level = if header.parent.is_some() { Level::Debug } else { Level::Info };
+        log::log!(level, reason:%; "execution {id} cancelled");
+        return;
+    };
+    let scope = LogScope::current().unwrap_or_else(|| LogScope::of_execution(id));
+    let user_id = Some(Arc::clone(&by.id));
+    let scope = Arc::new(LogScope { user_id, ..LogScope::clone(&scope) });
+    scope.within(|| log::info!(reason:%; "execution {id} cancelled by {}", by.id));
 }
 
 /// Warns of an ask that cannot exclude who started its execution.
@@ -100,11 +121,9 @@ fn log_fact(id: &ExecutionId, fact: &Fact) {
             log::info!(step:% = path; "execution {id}: {path} was skipped; not all is undone");
         }
         Fact::WorkflowCompleted { .. } => log::debug!("execution {id} completed"),
-        Fact::WorkflowCancelled { reason, .. } => {
-            log::debug!(reason:%; "execution {id} cancelled");
-        }
-        // in the events only
-        Fact::StepStarted { .. }
+        // in the events only, or logged with who did it
+        Fact::WorkflowCancelled { .. }
+        | Fact::StepStarted { .. }
         | Fact::StepCompleted { .. }
         | Fact::StepNoted { .. }
         | Fact::StepSkipped { .. }

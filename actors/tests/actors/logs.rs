@@ -1,21 +1,24 @@
 //! Log records carry the ids of the execution that they are about.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::domain::definition::{
     Compensation, RetryPolicy, StepDefinition, SuspendRule, WorkflowDefinition,
 };
+use greenroom_actors::domain::principal::Principal;
 use greenroom_actors::domain::trace::is_trace_id;
 use greenroom_actors::observe::log_record::LogScope;
+use greenroom_actors::ports::store::ExecutionFilter;
 use greenroom_actors::requests::StartExecution;
-use greenroom_actors::testkit::{World, registry_of, start, target};
+use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::json;
 
 use crate::agents::{Model, agent, text};
 use crate::workflows::{
-    Calls, add_agent, ask, function, map, resume, run, with_functions, workflow,
+    Calls, add_agent, ask, child, function, map, resume, run, with_functions, workflow,
 };
 
 /// Collects everything that this process logs, with the scope of each record.
@@ -170,6 +173,38 @@ async fn a_compensation_that_waits_for_a_person_is_warned_of() {
         assert_eq!(heard(message, |it| it.level), level, "{message}");
         assert!(scope_of(message).execution_id.is_some(), "{message}");
     }
+}
+
+#[actix::test]
+async fn who_cancelled_an_execution_is_logged() {
+    tokio::time::pause();
+    listen();
+    let definitions =
+        [workflow("waits", vec![ask("manager")]), workflow("around", vec![child("in", "waits")])];
+    let world = World::launch(registry_of(definitions), RuntimeLimits::default()).await;
+    for (workflow, id, by) in
+        [("around", "ended-1", Some(Principal::claimed("eve"))), ("waits", "ended-2", None)]
+    {
+        let user_id = Some("ann".to_owned());
+        let request = StartExecution { user_id, ..start(workflow, id, json!({})) };
+        world.runtime.execute(request).await.unwrap();
+        world.runtime.cancel(&target(workflow, id), None, by).await.unwrap();
+    }
+    pass(Duration::from_secs(60)).await;
+
+    for (message, user) in
+        [("execution ended-1 cancelled by eve", "eve"), ("execution ended-2 cancelled", "ann")]
+    {
+        assert_eq!(heard(message, |it| it.level), log::Level::Info, "{message}");
+        let scope = scope_of(message);
+        assert_eq!(scope.user_id.as_deref(), Some(user), "it is deleted with this user");
+        let execution = scope.execution_id.as_ref().map(|id| id.as_str());
+        assert_eq!(execution, message.split(' ').nth(1));
+    }
+    let children = ExecutionFilter { parent_id: Some("ended-1".to_owned()), ..Default::default() };
+    let (children, _) = world.runtime.list(&children, None, 9).await.unwrap();
+    let of_child = format!("execution {} cancelled", children[0].header.id);
+    assert_eq!(heard(&of_child, |it| it.level), log::Level::Debug);
 }
 
 #[actix::test]
