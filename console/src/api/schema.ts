@@ -2336,7 +2336,8 @@ export interface components {
             cancelledBy?: components["schemas"]["Principal"];
             /**
              * @description Values of `stepId` for a replay. After a failure of a step the last one is the default: the
-             *     failed step or what contains it, or the first step that was compensated.
+             *     failed step or what contains it, or the first step that was compensated. Empty for the reversal of an execution,
+             *     whose steps it has undone.
              */
             replayFrom: string[];
             /**

@@ -50,6 +50,8 @@ export function Actions(props: ActionsProps) {
   const hold = waits.find((wait) => wait.kind === "hold");
   const asked = waits.filter((wait) => (wait.asks?.length ?? 0) > 0);
   const isOver = outlook?.ended !== undefined;
+  // A reversal has run no step: there is none to run again.
+  const isReplayable = workflowId !== bulkWorkflow && props.state?.reversalOf === undefined;
   const close = (): void => setOpen(null);
   // On a phone nothing can be pointed at: reasons are said once below as well.
   const refused: string[] = [];
@@ -69,7 +71,7 @@ export function Actions(props: ActionsProps) {
         {asked.length > 0 && button("answer", "Answer", "primary")}
         {hold && <Resume base={base} hold={hold} isPast={isPast} />}
         {outlook && !isOver && !hold && button("suspend", "Suspend")}
-        {outlook && workflowId !== bulkWorkflow && button("replay", isOver ? "Replay" : "Replay as another")}
+        {outlook && isReplayable && button("replay", isOver ? "Replay" : "Replay as another")}
         {outlook && !isOver && button("cancel", "Cancel", "danger")}
         <Menu head="More">
           <Copy text={() => curl("GET", `${base}/state`)} label="Copy the state as curl" class="bare" />

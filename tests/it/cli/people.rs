@@ -170,6 +170,29 @@ fn an_execution_says_why_it_waits_and_how_it_ended() {
 }
 
 #[test]
+fn what_children_wait_for_is_said_of_their_parent() {
+    let seat = Seat::with(
+        "[workflows.outer]
+steps = [{ id = \"o\", type = \"andWorkflow\", workflow = \"middle\" }]
+[workflows.middle]
+steps = [{ id = \"m\", type = \"andWorkflow\", workflow = \"approval\" }]
+",
+    );
+    let run = ["workflows", "run", "outer", "-i", ANN, "--execution-id", "o-1"];
+    assert_eq!(seat.run(&run).code, 5);
+    let why = seat.run(&["executions", "why", "o-1"]).stdout;
+    let children: Vec<_> = why.lines().filter(|line| line.starts_with("  child ")).collect();
+    let [middle, inner] = children[..] else { panic!("{why}") };
+    assert!(middle.starts_with("  child   middle ") && middle.contains(" at m: "), "{why}");
+    assert!(inner.starts_with("  child   approval "), "{why}");
+    assert!(inner.ends_with(" at ask: waits for a resume: ann asks"), "{why}");
+    let id =
+        seat.json(&["executions", "why", "o-1"])["waitsFor"][0]["child"]["executionId"].clone();
+    let resume = format!("  greenroom executions resume {} --data JSON\n", id.as_str().unwrap());
+    assert!(why.contains(&resume), "{why}");
+}
+
+#[test]
 fn events_are_listed_from_any_number_on() {
     let seat = Seat::new();
     let run = ["workflows", "run", "add", "-i", "{\"n\":1}", "--execution-id", "a-1"];

@@ -16,7 +16,8 @@ pub struct Ending {
     pub end: End,
     /// The step that failed first, if one did.
     pub failed: Option<FailedStep>,
-    /// Steps at which a replay can begin.
+    /// Steps at which a replay can begin. None of a reversal, which has run no step: to run one again
+    /// is no continuation of it.
     pub replayable: Vec<Arc<str>>,
     /// Steps whose compensation a person skipped, in the order of these decisions; the newest
     /// [`SKIPPED_MAX`].
@@ -56,7 +57,10 @@ impl Machine {
     /// Returns the end of the execution; `None` if it has not ended.
     pub fn ending(&self) -> Option<Ending> {
         let end = self.state.end.clone()?;
-        let replayable = self.replayable_steps(&self.plan);
+        let replayable = match self.state.start.reversal {
+            Some(_) => Vec::new(),
+            None => self.replayable_steps(&self.plan),
+        };
         Some(Ending { replayable, ..self.ending_of(end) })
     }
 

@@ -296,6 +296,7 @@ fn a_reversal_compensates_at_once_and_completes() {
     world.finish("lines[0]/b:compensate", 0);
     assert_eq!(world.finish("a:compensate", 0), ["a:compensate gives 0", "completed null"]);
     assert_eq!(world.status(), Status::Completed);
+    assert!(world.machine.ending().unwrap().replayable.is_empty(), "a replay is not offered");
     assert!(!world.machine.state().is_reversible(world.machine.plan()), "it is undone");
     assert_eq!(*original.machine.state(), before, "the original has not changed");
 }

@@ -32,7 +32,8 @@ pub struct EndView<'a> {
     /// User who cancelled it, if known.
     pub cancelled_by: Option<PrincipalView<'a>>,
     /// Values of `stepId` for a replay. After a failure of a step the last one is the default: the
-    /// failed step or what contains it, or the first step that was compensated.
+    /// failed step or what contains it, or the first step that was compensated. Empty for the reversal of an execution,
+    /// whose steps it has undone.
     pub replay_from: Vec<&'a str>,
     /// Steps that were not compensated, or not wholly by the reversal of their child, because a person skipped it; the
     /// newest 50. A replay from one of them, or from one before, repeats it.

@@ -6,7 +6,8 @@ use super::Which;
 use crate::cli::client::api::Call;
 use crate::cli::client::events::{detail_of, painted, step_of};
 use crate::cli::client::exit::{Exit, Failure, quoted};
-use crate::cli::client::screen::Screen;
+use crate::cli::client::follow::Located;
+use crate::cli::client::screen::{Form, Screen};
 use crate::cli::client::session::Session;
 use crate::cli::client::text::{cell, compact, items, plain, text};
 use crate::cli::client::wait::asked;
@@ -40,15 +41,67 @@ pub(super) async fn events(
     Ok(Exit::Ok)
 }
 
-/// Shows what an execution waits for, or how it ended.
+/// Children below each other that are followed, from the execution that is asked about.
+const DEPTH_MAX: usize = 8;
+
+/// Children of the execution itself that are followed.
+const CHILDREN_MAX: usize = 10;
+
+/// Shows what an execution waits for, or how it ended. For people also what its children wait for.
 pub(super) async fn why(session: &Session, which: &Which) -> Result<Exit, Failure> {
     let at = which.locate(&session.api).await?;
     let why = session.api.data(Call::get(&at.path("why"))).await?;
-    session.screen.value(&why, |why| lines_of(&session.screen, why, &session.addressing))?;
+    let mut below = Vec::new();
+    if session.screen.form == Form::Table {
+        let children = items(&why, "waitsFor").iter().map(|awaited| &awaited["child"]);
+        for child in children.filter(|child| !child.is_null()).take(CHILDREN_MAX) {
+            below.push((text(child, "executionId").to_owned(), follow(session, child).await));
+        }
+    }
+    let (screen, addressing) = (&session.screen, &session.addressing);
+    screen.value(&why, |why| lines_of(screen, why, addressing, &below))?;
     Ok(Exit::Ok)
 }
 
-fn lines_of(screen: &Screen, why: &Value, addressing: &str) -> Vec<String> {
+/// Returns what a child waits for, and what the child that it waits for does: a line for each. What
+/// cannot be asked, or was never started, ends the chain.
+async fn follow(session: &Session, child: &Value) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut next = Some(child.clone());
+    while let Some(child) =
+        next.filter(|child| !child["status"].is_null() && lines.len() < DEPTH_MAX)
+    {
+        let (workflow, id) = (text(&child, "workflowId"), text(&child, "executionId"));
+        let at = Located { workflow: workflow.to_owned(), id: id.to_owned() };
+        let Ok(why) = session.api.data(Call::get(&at.path("why"))).await else { break };
+        lines.push(of_child(&why));
+        let mut children = items(&why, "waitsFor").iter().map(|awaited| awaited["child"].clone());
+        next = children.find(|child| !child.is_null());
+    }
+    lines
+}
+
+/// Returns what an execution waits for, or how it ended, in one line: the first wait for a child, which
+/// is followed, or else the first one.
+fn of_child(why: &Value) -> String {
+    let waits = items(why, "waitsFor");
+    let first = waits.iter().find(|it| !it["child"].is_null()).or_else(|| waits.first());
+    let (message, path) = match first {
+        Some(awaited) => (text(awaited, "message"), text(awaited, "path")),
+        None => (text(&why["ended"], "message"), ""),
+    };
+    let at = if path.is_empty() { String::new() } else { format!(" at {path}") };
+    let more = match waits.len() {
+        0 | 1 => String::new(),
+        count => format!(" (and {} more)", count - 1),
+    };
+    format!("{} {}{at}: {message}{more}", text(why, "workflowId"), text(why, "executionId"))
+}
+
+/// Lines about children, by their ids: what each waits for, and one for each child below.
+type Below = [(String, Vec<String>)];
+
+fn lines_of(screen: &Screen, why: &Value, addressing: &str, below: &Below) -> Vec<String> {
     let (workflow, id) = (text(why, "workflowId"), text(why, "executionId"));
     let status = text(why, "status");
     let status = painted(screen, status, status);
@@ -61,7 +114,9 @@ fn lines_of(screen: &Screen, why: &Value, addressing: &str) -> Vec<String> {
     }
     for awaited in items(why, "waitsFor") {
         lines.push(String::new());
-        wait(awaited, addressing, &mut lines);
+        let child = text(&awaited["child"], "executionId");
+        let of_child = below.iter().find(|(id, _)| id == child);
+        wait(awaited, addressing, of_child.map_or(&[], |(_, chain)| chain), &mut lines);
     }
     if !why["ended"].is_null() {
         end(&why["ended"], id, addressing, &mut lines);
@@ -69,7 +124,7 @@ fn lines_of(screen: &Screen, why: &Value, addressing: &str) -> Vec<String> {
     lines
 }
 
-fn wait(awaited: &Value, addressing: &str, lines: &mut Vec<String>) {
+fn wait(awaited: &Value, addressing: &str, below: &[String], lines: &mut Vec<String>) {
     lines.push(plain(text(awaited, "message")));
     let mut field = |name: &str, value: &str| {
         if !value.is_empty() {
@@ -80,6 +135,9 @@ fn wait(awaited: &Value, addressing: &str, lines: &mut Vec<String>) {
     field("tool", text(awaited, "tool"));
     for call in items(awaited, "calls") {
         field("call", text(call, "message"));
+    }
+    for child in below {
+        field("child", child);
     }
     field("since", text(awaited, "since"));
     field("until", text(awaited, "until"));
@@ -101,14 +159,21 @@ fn wait(awaited: &Value, addressing: &str, lines: &mut Vec<String>) {
 }
 
 /// Returns what follows `executions resume` for a resume; `None` for another mover, and for an ask,
-/// which `inbox` answers.
+/// which `inbox` answers. The end of a pause takes no data.
 fn resume_of(mover: &Value, awaited: &Value) -> Option<String> {
     let (id, step) = (text(mover, "executionId"), text(mover, "stepId"));
     if text(mover, "by") != "resume" || id.is_empty() || !items(awaited, "asks").is_empty() {
         return None;
     }
-    let id = quoted(id);
-    Some(if step.is_empty() { id } else { format!("{id} --step {} --data JSON", quoted(step)) })
+    let child = &awaited["child"];
+    let is_of_child = text(child, "executionId") == id;
+    let is_pause = match is_of_child {
+        true => child["suspension"]["pause"] == true,
+        false => text(awaited, "kind") == "hold",
+    };
+    let step = if step.is_empty() { String::new() } else { format!(" --step {}", quoted(step)) };
+    let data = if is_pause { "" } else { " --data JSON" };
+    Some(format!("{}{step}{data}", quoted(id)))
 }
 
 fn end(ended: &Value, id: &str, addressing: &str, lines: &mut Vec<String>) {
@@ -149,7 +214,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cli::client::screen::Form;
 
     #[test]
     fn reasons_are_for_people() {
@@ -190,16 +254,48 @@ mod tests {
         let screen = Screen::plain(Form::Table);
         let mover =
             |step: Option<&str>| json!({ "by": "resume", "executionId": "e 1", "stepId": step });
-        for (mover, asks, expected) in [
-            (mover(None), json!([]), Some("'e 1'")),
-            (mover(Some("a/b")), json!([]), Some("'e 1' --step a/b --data JSON")),
-            (mover(None), json!([{}]), None),
-            (json!({ "by": "time" }), json!([]), None),
+        let child = |pause: bool| json!({ "executionId": "e 1", "suspension": { "pause": pause } });
+        for (mover, awaited, expected) in [
+            (mover(None), json!({ "kind": "hold" }), Some("'e 1'")),
+            (mover(Some("a/b")), json!({}), Some("'e 1' --step a/b --data JSON")),
+            (
+                mover(None),
+                json!({ "kind": "child", "child": child(false) }),
+                Some("'e 1' --data JSON"),
+            ),
+            (mover(None), json!({ "kind": "child", "child": child(true) }), Some("'e 1'")),
+            (mover(None), json!({ "asks": [{}] }), None),
+            (json!({ "by": "time" }), json!({}), None),
         ] {
-            let command = resume_of(&mover, &json!({ "asks": asks }));
+            let command = resume_of(&mover, &awaited);
             assert_eq!(command.as_deref(), expected, "{mover}");
         }
-        assert_eq!(lines_of(&screen, &why, ""), expected);
+        assert_eq!(lines_of(&screen, &why, "", &[]), expected);
+    }
+
+    #[test]
+    fn children_are_explained_in_a_line_each() {
+        let child =
+            json!({ "message": "execution c of v is running", "child": { "executionId": "c" } });
+        let asks = json!({ "message": "waits for a resume: yes?", "path": "a" });
+        let of = |waits: Value, ended: Value| {
+            of_child(&json!({
+                "workflowId": "v", "executionId": "c", "waitsFor": waits, "ended": ended
+            }))
+        };
+        assert_eq!(of(json!([asks]), Value::Null), "v c at a: waits for a resume: yes?");
+        let first = "v c: execution c of v is running (and 1 more)";
+        assert_eq!(of(json!([asks, child]), Value::Null), first, "the one that is followed");
+        assert_eq!(of(json!([]), json!({ "message": "failed" })), "v c: failed");
+        let why = json!({
+            "executionId": "e", "workflowId": "w", "status": "running", "waitsFor": [child]
+        });
+        let below = [("c".to_owned(), vec!["v c: one".to_owned(), "u d: two".to_owned()])];
+        let lines = lines_of(&Screen::plain(Form::Table), &why, "", &below);
+        assert_eq!(
+            lines[2..],
+            ["execution c of v is running", "  child   v c: one", "  child   u d: two"]
+        );
     }
 
     #[test]
@@ -223,7 +319,7 @@ mod tests {
             "replay from a, b (repeats what was not undone):",
             "  greenroom executions replay e-1 --step b",
         ];
-        assert_eq!(lines_of(&screen, &why, ""), expected);
+        assert_eq!(lines_of(&screen, &why, "", &[]), expected);
         let why = json!({
             "executionId": "e-1", "workflowId": "w", "status": "running", "waitsFor": [],
             "compensates": {
@@ -233,6 +329,6 @@ mod tests {
         });
         let expected =
             ["w e-1 is running", "compensates since T: cancelled: no stock", "  cancelled by eve"];
-        assert_eq!(lines_of(&screen, &why, ""), expected);
+        assert_eq!(lines_of(&screen, &why, "", &[]), expected);
     }
 }
