@@ -27,6 +27,8 @@ mod asks;
 mod blocked;
 #[path = "actors/bulk.rs"]
 mod bulk;
+#[path = "actors/bulk_families.rs"]
+mod bulk_families;
 #[path = "actors/call_answers.rs"]
 mod call_answers;
 #[path = "actors/calls.rs"]

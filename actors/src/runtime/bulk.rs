@@ -58,7 +58,8 @@ pub enum BulkAction {
     /// Cancels running and suspended executions.
     Cancel,
     /// Replays failed executions from the step that failed, or from the first one whose effects were
-    /// undone, unless they were replayed before.
+    /// undone, unless they were replayed before, or those that started them are selected as well or
+    /// have not ended.
     Replay,
 }
 
@@ -138,6 +139,16 @@ impl BulkOperation {
             && (self.action != BulkAction::Resume || is_paused())
             && *execution.header.workflow_id != *BULK_WORKFLOW
             && self.allows(execution)
+    }
+
+    /// Returns true if the execution is among those that the operation selects and may change.
+    fn selects(&self, execution: &store::Projection) -> bool {
+        let is_named = match self.execution_ids.is_empty() {
+            true => self.filter.admits(execution),
+            false => self.execution_ids.contains(&execution.header.id),
+        };
+        let user = execution.header.user_id.as_deref();
+        is_named && self.fits(execution) && self.visibility().allows(user)
     }
 
     /// Returns true if pages may be short although many rows were read for them.

@@ -34,7 +34,7 @@ async fn world() -> World {
     World::launch(registry, RuntimeLimits::default()).await
 }
 
-fn of(action: BulkAction, filter: ExecutionFilter) -> BulkOperation {
+pub(crate) fn of(action: BulkAction, filter: ExecutionFilter) -> BulkOperation {
     BulkOperation {
         action,
         filter,
@@ -49,7 +49,7 @@ fn of(action: BulkAction, filter: ExecutionFilter) -> BulkOperation {
     }
 }
 
-fn of_workflow(id: &str) -> ExecutionFilter {
+pub(crate) fn of_workflow(id: &str) -> ExecutionFilter {
     ExecutionFilter { workflow_id: Some(id.to_owned()), ..ExecutionFilter::default() }
 }
 
@@ -57,13 +57,13 @@ fn request(world: &World, operation: BulkOperation, id: &str) -> StartExecution 
     start(BULK_WORKFLOW, id, operation.into_input(world.runtime.clock().now()))
 }
 
-async fn done(world: &World, operation: BulkOperation, id: &str) -> Value {
+pub(crate) async fn done(world: &World, operation: BulkOperation, id: &str) -> Value {
     let outcome = world.runtime.execute(request(world, operation, id)).await.unwrap();
     assert_eq!(outcome.status(), Status::Completed, "{outcome:?}");
     outcome.result().cloned().unwrap()
 }
 
-async fn begin(world: &World, workflow: &str, ids: impl IntoIterator<Item = String>) {
+pub(crate) async fn begin(world: &World, workflow: &str, ids: impl IntoIterator<Item = String>) {
     for id in ids {
         let mut request = start(workflow, &id, json!({}));
         request.user_id = Some(if id.ends_with('0') { "ann" } else { "ben" }.to_owned());

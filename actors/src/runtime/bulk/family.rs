@@ -6,14 +6,18 @@ use std::iter;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::{BULK_PREVIEW_MAX, BulkAction, BulkOperation};
+use crate::domain::fact::Parent;
 use crate::domain::ids::{ExecutionId, compensated_path};
 use crate::domain::status::Status;
-use crate::ports::store::{ExecutionFilter, Projection};
+use crate::ports::store::{ExecutionFilter, Projection, ReadError};
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
 
 /// Number of executions whose children or replays are read at once.
 const AT_ONCE: usize = 16;
+
+/// Number of executions above one that are looked up.
+const ABOVE_MAX: usize = 100;
 
 /// Number of children in a page.
 const PAGE: usize = 500;
@@ -123,8 +127,9 @@ impl Runtime {
         Ok((children, false))
     }
 
-    /// Sorts a page by what the command fits. What was replayed before the operation began is left
-    /// out, unless it is to be replayed again. Replays of the operation itself do not count: a
+    /// Sorts a page by what the command fits. Of replays, what others started that deal with it
+    /// themselves is left out. So is what was replayed before the operation began, unless it is to be
+    /// replayed again. Replays of the operation itself do not count: a
     /// repeated page finds them by their keys.
     pub(super) async fn sort(
         &self,
@@ -133,6 +138,9 @@ impl Runtime {
     ) -> Result<Sorted, Unavailable> {
         let count = page.len();
         page.retain(|execution| operation.fits(execution));
+        if operation.action == BulkAction::Replay {
+            page = self.without_started(operation, page).await?;
+        }
         let fits = page.len();
         if operation.action == BulkAction::Replay && !operation.again {
             page = self.without_replayed(operation, page).await?;
@@ -209,6 +217,42 @@ impl Runtime {
                 described.map_or(true, |state| state.compensation.is_none())
             }
         }
+    }
+
+    /// Leaves out what another execution has started, directly or not, that is selected as well, or has
+    /// not ended: its replay, or its next attempt, starts it anew.
+    async fn without_started(
+        &self,
+        operation: &BulkOperation,
+        selected: Vec<Projection>,
+    ) -> Result<Vec<Projection>, Unavailable> {
+        let look = |execution: Projection| async move {
+            let is_started = self.is_started_anew(operation, &execution).await?;
+            Ok::<_, Unavailable>((!is_started).then_some(execution))
+        };
+        let looked = stream::iter(selected).map(look).buffered(AT_ONCE);
+        looked.try_filter_map(|it| async move { Ok(it) }).try_collect().await
+    }
+
+    async fn is_started_anew(
+        &self,
+        operation: &BulkOperation,
+        execution: &Projection,
+    ) -> Result<bool, Unavailable> {
+        let mut parent = execution.header.parent.clone();
+        for _ in 0..ABOVE_MAX {
+            let Some(Parent { execution, .. }) = parent else { break };
+            let above = match self.shared.store.describe(&execution).await {
+                Ok(Some(above)) => above,
+                Ok(None) | Err(ReadError::Corrupt(_)) => break,
+                Err(error) => return Err(error.into()),
+            };
+            if above.ended_at.is_none() || operation.selects(&above) {
+                return Ok(true);
+            }
+            parent = above.header.parent.clone();
+        }
+        Ok(false)
     }
 
     async fn without_replayed(
