@@ -16,6 +16,9 @@ use super::{restore, schema};
 /// Maximum size of a file whose structure is fully checked at start, which takes milliseconds.
 const QUICK_CHECK_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
+/// Maximum number of links from the name of a store to its file.
+const LINKS_MAX: usize = 8;
+
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
 /// Failure to open a store.
@@ -180,18 +183,32 @@ pub fn look(path: &Path) -> Result<Look, OpenError> {
     Ok(Look { bytes, version, newest: schema::VERSION, is_in_use, is_displaced })
 }
 
-/// Returns true if a server has the lock of this name, and another file open than the one that has the
+/// Returns true if a server has the lock of a store, and another file open than the one that has the
 /// name. Must be called before SQLite opens the file.
 ///
-/// A server has resolved links: it uses none that has the name now. Files that replace the one of the
-/// server, which it has locked, are noticed on Linux alone. A server leaves its index beside the file;
-/// a restore or a copy that begins has none.
+/// A server resolves links and has the lock beside the file that they lead to: where it has that of a
+/// link, the link is in the place of its file.
 pub(super) fn is_displaced(path: &Path) -> bool {
-    let is_other = || match lock_file(path) {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let target = fs::read_link(&path);
+        match target {
+            target if is_locked(&path) => return target.is_ok() || is_replaced(&path),
+            Ok(target) => path = folder_of(&path).join(target),
+            Err(_) => return false,
+        }
+    }
+    false
+}
+
+/// Returns true if a locked name has another file than the one of the server, or none. Files that
+/// replace that one, which the server has locked as well, are noticed on Linux alone. A server leaves
+/// its index beside the file; a restore or a copy that begins has none.
+fn is_replaced(path: &Path) -> bool {
+    match lock_file(path) {
         Ok(Some(_)) => cfg!(target_os = "linux"),
         Ok(None) | Err(_) => !path.exists() && beside(path, "-shm").exists(),
-    };
-    is_locked(path) && (path.is_symlink() || is_other())
+    }
 }
 
 /// Returns true while a process has the lock beside the store.

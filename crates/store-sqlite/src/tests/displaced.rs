@@ -176,18 +176,32 @@ async fn files_out_of_place_are_told_by_a_look_and_not_backed_up() {
         let path = database(&directory);
         let store = open(&path);
         let copies = tempfile::tempdir().unwrap();
-        let backed_up = |copy: &str| crate::back_up(&path, &copies.path().join(copy));
-        assert!(!crate::look(&path).unwrap().is_displaced, "{name}: before");
-        backed_up("before.db").unwrap();
+        let copy = copies.path().join("copy.db");
+        let link = copies.path().join("link.db");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let is_displaced = || {
+            let found = [&path, &link].map(|path| {
+                let looked = crate::look(path).unwrap().is_displaced;
+                let backed_up = crate::back_up(path, &copy);
+                match looked {
+                    true => {
+                        let refusal = backed_up.unwrap_err().to_string();
+                        assert!(refusal.contains("while a server has it open"), "{refusal}");
+                        assert!(!copy.exists(), "{name}");
+                    }
+                    false => backed_up.map(|_| fs::remove_file(&copy).unwrap()).unwrap(),
+                }
+                looked
+            });
+            assert_eq!(found[0], found[1], "{name}: a link to the store");
+            found[0]
+        };
+        assert!(!is_displaced(), "{name}: before");
         displace(&path);
-        assert!(crate::look(&path).unwrap().is_displaced, "{name}");
-        let refusal = backed_up("displaced.db").unwrap_err().to_string();
-        assert!(refusal.contains("while a server has it open"), "{name}: {refusal}");
-        assert!(!copies.path().join("displaced.db").exists(), "{name}");
+        assert!(is_displaced(), "{name}");
         if let Some(put_back) = put_back {
             put_back(&path);
-            assert!(!crate::look(&path).unwrap().is_displaced, "{name}: after");
-            backed_up("after.db").unwrap();
+            assert!(!is_displaced(), "{name}: after");
         }
         drop(store);
     }
