@@ -14,7 +14,7 @@ use tempfile::TempPath;
 
 use super::codec::unsigned_of;
 use super::files::{beside, folder_of, sync};
-use super::guard::{self, OpenError};
+use super::guard::{self, OpenError, OpenReader};
 use super::schema;
 
 /// Begin of the name of a copy that is being made.
@@ -59,10 +59,10 @@ pub enum BackupError {
 /// have the store open.
 pub fn back_up(store: &Path, target: &Path) -> Result<Backup, BackupError> {
     let folder = check_names(store, target)?;
-    guard::inspect(store)?;
+    guard::inspect_as_found(store, guard::is_in_use(store))?;
     let permissions =
         fs::metadata(store).map_err(|error| not_written(target, &error))?.permissions();
-    let (partial, backup) = copied(store, target, permissions)?;
+    let (partial, backup) = copied((store, schema::open_visitor), target, permissions)?;
     partial.persist_noclobber(target).map_err(|refused| match refused.error.kind() {
         io::ErrorKind::AlreadyExists => BackupError::Exists { path: target.into() },
         _ => not_written(target, &refused.error),
@@ -73,7 +73,7 @@ pub fn back_up(store: &Path, target: &Path) -> Result<Backup, BackupError> {
 
 /// Makes a checked copy of an inspected store in the folder of its future name, synced to the disk.
 pub(super) fn copied(
-    store: &Path,
+    (store, open): (&Path, OpenReader),
     target: &Path,
     permissions: Permissions,
 ) -> Result<(TempPath, Backup), BackupError> {
@@ -84,7 +84,7 @@ pub(super) fn copied(
         not_written(io::Error::new(io::ErrorKind::InvalidInput, "its name is not UTF-8"))
     })?;
 
-    let source = schema::open_reader(store).map_err(|error| guard::refusal(store, &error))?;
+    let source = open(store).map_err(|error| guard::refusal(store, &error))?;
     let copying = copy(&source, text);
     drop(source);
     copying.map_err(|error| {
@@ -218,7 +218,9 @@ mod tests {
         let drafts = filled(&path).await;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         let target = database(&copies);
+        let before = names(directory.path());
         let backup = back_up(&path, &target).unwrap();
+        assert_eq!(names(directory.path()), before, "nothing is left beside the store");
         let bytes = fs::metadata(&target).unwrap().len();
         let expected = Backup { bytes, executions: 3, generations: 0, conversations: 0 };
         assert_eq!(backup, expected);
@@ -229,6 +231,26 @@ mod tests {
         let vacuum: i64 = reader.pragma_query_value(None, "auto_vacuum", |row| row.get(0)).unwrap();
         assert_eq!(vacuum, 2, "incremental");
         drop(reader);
+        assert_has(&*open(&target), &drafts).await;
+    }
+
+    #[tokio::test]
+    async fn a_store_that_could_not_shrink_is_not_changed_by_its_backup() {
+        let (directory, copies) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let path = database(&directory);
+        let drafts = filled(&path).await;
+        let older = "PRAGMA auto_vacuum = NONE; VACUUM";
+        Connection::open(&path).unwrap().execute_batch(older).unwrap();
+        let mode = |path: &Path| -> i64 {
+            let reader = schema::open_unused(path).unwrap();
+            reader.pragma_query_value(None, "auto_vacuum", |row| row.get(0)).unwrap()
+        };
+        let (before, files) = (fs::read(&path).unwrap(), names(directory.path()));
+        let target = database(&copies);
+        back_up(&path, &target).unwrap();
+        assert_eq!((mode(&path), mode(&target)), (0, 2), "the copy can shrink");
+        assert!(fs::read(&path).unwrap() == before);
+        assert_eq!(names(directory.path()), files);
         assert_has(&*open(&target), &drafts).await;
     }
 

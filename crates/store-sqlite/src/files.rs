@@ -15,6 +15,11 @@ pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Returns the size of the write-ahead log of a database, 0 if there is none.
+pub(super) fn log_bytes(path: &Path) -> u64 {
+    fs::metadata(beside(path, "-wal")).map_or(0, |log| log.len())
+}
+
 /// Returns the folder that a path is in.
 pub(super) fn folder_of(path: &Path) -> &Path {
     match path.parent() {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode};
 
-use super::files::{beside, folder_of};
+use super::files::{beside, folder_of, log_bytes};
 use super::session::Session;
 use super::{restore, schema};
 
@@ -172,13 +172,8 @@ pub fn look(path: &Path) -> Result<Look, OpenError> {
     // what is there instead is not the store
     let path = &if is_displaced { path.to_owned() } else { resolved(path)? };
     // before SQLite opens the file
-    let is_file_locked = matches!(lock_file(path), Err(OpenError::InUseUnlocked { .. }));
-    let is_in_use = is_locked(path) || is_file_locked;
-    let version = match is_in_use {
-        _ if is_displaced => None,
-        true => inspect(path)?,
-        false => inspect_unused(path)?,
-    };
+    let is_in_use = is_in_use(path);
+    let version = if is_displaced { None } else { inspect_as_found(path, is_in_use)? };
     let bytes = fs::metadata(path).map_or(0, |file| file.len());
     Ok(Look { bytes, version, newest: schema::VERSION, is_in_use, is_displaced })
 }
@@ -217,8 +212,14 @@ fn is_locked(path: &Path) -> bool {
     matches!(held, Ok(Err(TryLockError::WouldBlock)))
 }
 
-fn log_bytes(path: &Path) -> u64 {
-    fs::metadata(beside(path, "-wal")).map_or(0, |log| log.len())
+/// Returns true while a server has the store open. Must be called before SQLite opens the file.
+pub(super) fn is_in_use(path: &Path) -> bool {
+    is_locked(path) || matches!(lock_file(path), Err(OpenError::InUseUnlocked { .. }))
+}
+
+/// Inspects a store beside the server that uses it, if one does; leaves no files.
+pub(super) fn inspect_as_found(path: &Path, is_in_use: bool) -> Result<Option<i32>, OpenError> {
+    if is_in_use { inspect(path) } else { inspect_unused(path) }
 }
 
 /// Inspects a store that no process uses, without the files that SQLite makes beside it to read it.
@@ -232,8 +233,8 @@ fn inspect_unused(path: &Path) -> Result<Option<i32>, OpenError> {
     if is_locked(path) || log_bytes(path) > 0 { inspect(path) } else { inspected }
 }
 
-/// Opens a database to read it.
-type OpenReader = fn(&Path) -> rusqlite::Result<Connection>;
+/// Function that opens a database to read it.
+pub(super) type OpenReader = fn(&Path) -> rusqlite::Result<Connection>;
 
 /// Inspects the file without changing it, and returns the version of its tables, if it has some. Must
 /// be called under the lock and before SQLite opens the file: closing a file releases all locks that

@@ -68,8 +68,8 @@ use serde_json::Value;
 pub use self::backup::{Backup, BackupError, back_up};
 use self::defects::Reading;
 pub use self::dump::{FileSource, FileTarget};
-use self::files::OpenFiles;
 pub use self::files::beside;
+use self::files::{OpenFiles, log_bytes};
 pub use self::guard::{Look, OpenError, look};
 use self::job::Job;
 use self::queue::Queue;
@@ -201,7 +201,7 @@ impl SqliteStore {
     /// Returns the current sizes of the files.
     pub fn file_sizes(&self) -> FileSizes {
         let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
-        FileSizes { database: size(&self.path), log: size(&beside(&self.path, "-wal")) }
+        FileSizes { database: size(&self.path), log: log_bytes(&self.path) }
     }
 
     /// Runs a read as [`Readers::read`] does, as a future of the ports.

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use super::backup::{self, Backup, BackupError, not_written};
 use super::files::{beside, folder_of, sync};
 use super::guard::{self, OpenError};
+use super::schema;
 
 /// Maximum number of stores that are kept under other names.
 const KEPT_MAX: u32 = 100;
@@ -87,7 +88,11 @@ pub fn restore(backup: &Path, store: &Path, replaces: bool) -> Result<Restored, 
         return Err(RestoreError::Empty { path: backup.into() });
     }
     let failed = |error: io::Error| not_written(store, &error);
-    let (copy, content) = backup::copied(backup, store, mode_for(store, backup).map_err(failed)?)?;
+    let (copy, content) = backup::copied(
+        (backup, schema::open_reader),
+        store,
+        mode_for(store, backup).map_err(failed)?,
+    )?;
     give_to_owner(store, &copy).map_err(failed)?;
     let is_kept = is_there || left.is_some();
     let kept = if is_kept { Some(Keeping::begin(store)?) } else { None };

@@ -70,6 +70,7 @@ use rusqlite::{Connection, OpenFlags, Result};
 
 pub(super) use self::migrations::{MIGRATIONS, VERSION};
 use super::Durability;
+use super::files::log_bytes;
 
 /// Application id of greenroom's databases: `grnr`.
 pub(super) const APPLICATION_ID: i32 = 0x6772_6e72;
@@ -120,6 +121,19 @@ pub(super) fn give_pages_back(connection: &Connection) -> Result<()> {
 /// Opens a read-only connection.
 pub(super) fn open_reader(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    prepare(&connection)?;
+    Ok(connection)
+}
+
+/// Opens a database to read it, whether a server uses it or not. It leaves no log and no index that it
+/// has made: SQLite removes them with the last connection, but only with one that may write. What a
+/// killed server has left in a log stays there.
+pub(super) fn open_visitor(path: &Path) -> Result<Connection> {
+    if log_bytes(path) > 0 {
+        return open_reader(path);
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     prepare(&connection)?;
     Ok(connection)
