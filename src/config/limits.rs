@@ -133,8 +133,8 @@ section! {
         /// Facts and turns that one trace, or one page of the list of traces, covers; the rest is
         /// omitted.
         trace_spans_max: trace_spans_max, Takes::Integer(1..=1_000_000);
-        /// Estimated memory of the facts and turns of one trace; the rest is omitted. JSON of many
-        /// small parts takes up to a hundred times its bytes.
+        /// Estimated memory of the facts and turns of one trace; the rest is omitted, ends of spans
+        /// that are shown included. JSON of many small parts takes up to a hundred times its bytes.
         trace_bytes_max: trace_bytes_max, BYTES;
         /// Time limit of the evaluation of one expression, template or schema.
         expression_time_max: expression_time_max, Takes::Duration;

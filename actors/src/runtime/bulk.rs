@@ -58,8 +58,8 @@ pub enum BulkAction {
     /// Cancels running and suspended executions.
     Cancel,
     /// Replays failed executions from the step that failed, or from the first one whose effects were
-    /// undone, unless they were replayed before, or those that started them are selected as well or
-    /// have not ended.
+    /// undone, unless they were replayed before, or the replay of another selected execution starts them
+    /// anew. What an execution has started that has not ended is replayed only if it is named.
     Replay,
 }
 

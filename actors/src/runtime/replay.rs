@@ -202,12 +202,21 @@ impl Runtime {
     /// Returns false if a replay that names no step is refused, whenever it is tried. True if that
     /// cannot be read now.
     pub(super) async fn may_replay(&self, target: &Target, definition: ReplayDefinition) -> bool {
-        let Ok(plan) = self.plan_to_replay(target, definition) else { return false };
-        let copied = self.copy(target, ReplayFrom { plan, ..ReplayFrom::default() }).await;
-        copied.map_or_else(
+        let original = self.original_of(target, definition).await;
+        original.map_or_else(
             |refusal| matches!(refusal, ReplayError::Start(StartError::Unavailable(_))),
             |_| true,
         )
+    }
+
+    /// Returns what a replay that names no step takes over.
+    pub(super) async fn original_of(
+        &self,
+        target: &Target,
+        definition: ReplayDefinition,
+    ) -> Result<Box<Original>, ReplayError> {
+        let plan = self.plan_to_replay(target, definition)?;
+        self.copy(target, ReplayFrom { plan, ..ReplayFrom::default() }).await
     }
 
     /// Returns the definition to use instead of that of the original.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
+use greenroom_actors::domain::definition::{OnError, StepDefinition};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::store::{ExecutionFilter, Projection, Status};
 use greenroom_actors::runtime::{BulkAction, BulkOperation};
@@ -66,4 +67,28 @@ async fn what_a_replay_of_another_starts_anew_is_not_replayed_beside_it() {
     pass(Duration::from_secs(1)).await;
     // the order and the part are there once more, and the replay has started a middle and a part
     assert_eq!(counts(&world, &everything).await, (2, 7, 2));
+}
+
+#[actix::test]
+async fn what_no_replay_starts_anew_is_replayed_itself() {
+    tokio::time::pause();
+    let ignored = StepDefinition { on_error: OnError::Ignore, ..child("part", "part") };
+    let definitions = [
+        workflow("part", vec![run("pay", "boom")]),
+        workflow("later", vec![ignored.clone(), run("end", "boom")]),
+        workflow("waiter", vec![ignored, run("end", "asks")]),
+    ];
+    let registry = with_functions(registry_of(definitions), &Calls::default());
+    let world = World::launch(registry, RuntimeLimits::default()).await;
+    for workflow in ["later", "waiter"] {
+        begin(&world, workflow, [workflow.to_owned()]).await;
+    }
+    pass(Duration::from_secs(1)).await;
+    let everything = of(BulkAction::Replay, ExecutionFilter::default());
+    // the replay of the later one begins behind its part; the waiter has not ended
+    assert_eq!(counts(&world, &everything).await, (2, 1, 0));
+    let parts = failed(&world, "part").await;
+    let execution_ids = parts.iter().map(|part| part.header.id.clone()).collect();
+    let named = BulkOperation { execution_ids, ..everything };
+    assert_eq!(counts(&world, &named).await, (2, 0, 0), "both parts are named");
 }

@@ -132,7 +132,7 @@ export interface paths {
         put?: never;
         /**
          * Suspend, resume, cancel or replay many executions
-         * @description Gives one command to all executions that the query selects, or to those named by `executionIds`, as far as it fits them. The operation is an execution of the workflow `greenroom.bulk`: it continues if the client disconnects and after a crash, can be watched, suspended and cancelled, and its result has the counts. Executions that are created later are not selected. Replays leave out what was replayed before, unless `again` is set, and what a selected or unfinished execution has started. The output of each page names in `changed` the executions that it changed, and their replays. With `dryRun`, it only counts.
+         * @description Gives one command to all executions that the query selects, or to those named by `executionIds`, as far as it fits them. The operation is an execution of the workflow `greenroom.bulk`: it continues if the client disconnects and after a crash, can be watched, suspended and cancelled, and its result has the counts. Executions that are created later are not selected. Replays leave out what was replayed before, unless `again` is set, and what the replay of another selected execution starts anew; what an unfinished execution has started is replayed only if `executionIds` names it. The output of each page names in `changed` the executions that it changed, and their replays. With `dryRun`, it only counts.
          */
         post: operations["bulkExecutions"];
         delete?: never;

@@ -1,7 +1,6 @@
 //! Names of files beside each other, their durability, and whether open files are still in place.
 
-use std::cell::Cell;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -44,20 +43,16 @@ impl FileId {
     /// Returns the file that has this name now. A link is not what it leads to: the log of a store is
     /// beside its file, where the next process would look for it.
     pub(super) fn at(path: &Path) -> io::Result<Self> {
-        Ok(Self::of(&fs::symlink_metadata(path)?))
+        let found = fs::symlink_metadata(path)?;
+        Ok(Self { device: found.dev(), inode: found.ino() })
     }
 
     /// Fails like SQLite for files that have moved, unless this file still has the name.
     pub(super) fn check_at(self, path: &Path) -> rusqlite::Result<()> {
-        self.found_at(path).map(drop)
-    }
-
-    /// Returns what is known of this file, like [`FileId::check_at`].
-    fn found_at(self, path: &Path) -> rusqlite::Result<Metadata> {
-        let found = fs::symlink_metadata(path);
+        let found = Self::at(path);
         let path = path.display();
         let reason = match found {
-            Ok(found) if Self::of(&found) == self => return Ok(found),
+            Ok(found) if found == self => return Ok(()),
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 format!("cannot see {path} while it is open: {error}")
             }
@@ -66,18 +61,9 @@ impl FileId {
                  says how to rescue it before the server is stopped"
             ),
         };
-        Err(moved(reason))
+        let moved = ffi::Error::new(ffi::SQLITE_READONLY_DBMOVED);
+        Err(rusqlite::Error::SqliteFailure(moved, Some(reason)))
     }
-
-    fn of(found: &Metadata) -> Self {
-        Self { device: found.dev(), inode: found.ino() }
-    }
-}
-
-/// Returns the error of SQLite for files that have moved.
-fn moved(reason: String) -> rusqlite::Error {
-    let moved = ffi::Error::new(ffi::SQLITE_READONLY_DBMOVED);
-    rusqlite::Error::SqliteFailure(moved, Some(reason))
 }
 
 /// The files that the writer's connection has open. What is written to files without a name is lost
@@ -88,59 +74,28 @@ pub(super) struct OpenFiles {
     database: FileId,
     /// The write-ahead log, which SQLite makes anew with the first connection.
     log: Option<FileId>,
-    /// Size of the log, which begins again from its start and keeps its size: it becomes shorter only
-    /// when it is emptied into the database. A log that something else has cut is written to behind
-    /// its new end, so that nothing of it is read any longer, or zeros are.
-    log_bytes: Cell<u64>,
 }
 
 impl OpenFiles {
     /// Notes the files of a store that has just been opened.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
-        let (path, database) = (path.into(), FileId::at(path)?);
-        Ok(Self { path, database, log: None, log_bytes: Cell::new(0) }.reopened())
+        let files = Self { path: path.into(), database: FileId::at(path)?, log: None };
+        Ok(files.reopened())
     }
 
     /// Notes the write-ahead log of a new connection to the same database.
     pub(super) fn reopened(self) -> Self {
-        let found = fs::symlink_metadata(self.log_path()).ok();
-        let bytes = found.as_ref().map_or(0, Metadata::len);
-        Self { log: found.as_ref().map(FileId::of), log_bytes: Cell::new(bytes), ..self }
-    }
-
-    /// Notes that the write-ahead log was emptied into the database.
-    pub(super) fn log_is_empty(&self) {
-        self.log_bytes.set(0);
-    }
-
-    /// Notes the size of the write-ahead log after a commit.
-    pub(super) fn committed(&self) {
-        let bytes = fs::symlink_metadata(self.log_path()).map_or(0, |log| log.len());
-        self.log_bytes.set(self.log_bytes.get().max(bytes));
-    }
-
-    fn log_path(&self) -> PathBuf {
-        beside(&self.path, "-wal")
+        let log = FileId::at(&beside(&self.path, "-wal")).ok();
+        Self { log, ..self }
     }
 
     pub(super) fn database(&self) -> FileId {
         self.database
     }
 
-    /// Fails if a file does not have its name any longer, or the log was cut.
+    /// Fails if a file does not have its name any longer.
     pub(super) fn check(&self) -> rusqlite::Result<()> {
         self.database.check_at(&self.path)?;
-        let Some(log) = self.log else { return Ok(()) };
-        let path = self.log_path();
-        let (bytes, known) = (log.found_at(&path)?.len(), self.log_bytes.get());
-        if bytes < known {
-            return Err(moved(format!(
-                "{} was cut from {known} to {bytes} bytes while it is open; docs/troubleshooting.md \
-                 says what that means",
-                path.display()
-            )));
-        }
-        self.log_bytes.set(bytes);
-        Ok(())
+        self.log.map_or(Ok(()), |log| log.check_at(&beside(&self.path, "-wal")))
     }
 }

@@ -27,13 +27,9 @@ impl KeyPurge {
         }
     }
 
-    pub(super) fn is_due(&self) -> bool {
-        self.newest.ms_since(self.last_purge) >= PURGE_EVERY_MS
-    }
-
     /// Deletes one batch if it is due; returns true if it did.
     pub(super) fn run_if_due(&mut self, session: &mut Session<'_>) -> rusqlite::Result<bool> {
-        if !self.is_due() {
+        if self.newest.ms_since(self.last_purge) < PURGE_EVERY_MS {
             return Ok(false);
         }
         if session.purge_keys(self.newest, PURGE_BATCH)? < PURGE_BATCH {

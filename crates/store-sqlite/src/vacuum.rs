@@ -37,10 +37,6 @@ impl Vacuum {
         self.is_due |= batch.iter().any(|job| matches!(job, Job::Change { .. }));
     }
 
-    pub(super) fn is_due(&self) -> bool {
-        self.is_due
-    }
-
     /// Makes one step if one is due; returns true if it did.
     pub(super) fn step(&mut self, connection: &Connection) -> Result<bool> {
         self.is_due = self.is_due && self.give_back(connection)?;

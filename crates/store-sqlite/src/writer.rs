@@ -123,7 +123,12 @@ impl Writer {
                 Err(TryRecvError::Disconnected) => return End::Closed,
                 Err(TryRecvError::Empty) => {
                     // idle: clean up, or wait for the next request
-                    match self.clean_up(&mut session, &mut keys, &mut vacuum) {
+                    match keys.run_if_due(&mut session) {
+                        Ok(true) => continue,
+                        Ok(false) => {}
+                        Err(error) => return End::Failed(reason_of(&error)),
+                    }
+                    match vacuum.step(connection) {
                         Ok(true) => continue,
                         Ok(false) => {}
                         Err(error) => return End::Failed(reason_of(&error)),
@@ -145,22 +150,6 @@ impl Writer {
                 Err(reason) => return End::Failed(reason),
             };
         }
-    }
-
-    /// Makes one step of what is done while nothing is queued; returns true if one was due.
-    fn clean_up(
-        &self,
-        session: &mut Session<'_>,
-        keys: &mut KeyPurge,
-        vacuum: &mut Vacuum,
-    ) -> rusqlite::Result<bool> {
-        if !keys.is_due() && !vacuum.is_due() {
-            return Ok(false);
-        }
-        self.files.check()?;
-        let is_done = keys.run_if_due(session)? || vacuum.step(session.connection)?;
-        self.files.committed();
-        Ok(is_done)
     }
 
     /// Adds all queued requests to `first`, whose last one has just been taken from the queue.
@@ -301,7 +290,6 @@ impl Writer {
         // what is committed to files without a name is lost with the process
         self.files.check()?;
         session.commit()?;
-        self.files.committed();
         Ok(verdicts)
     }
 
@@ -310,10 +298,7 @@ impl Writer {
     fn wait_until_writable(&self, failed: Connection, reason: Arc<str>) -> Option<Connection> {
         let mut displaced = self.files.check().is_err().then_some(failed);
         // so that the database alone has all that was acknowledged
-        let mut emptying = displaced.as_ref().map_or(Ok(true), empty_log);
-        if let Err(error) = &emptying {
-            log::warn!("cannot empty the write-ahead log: {error}");
-        }
+        let mut is_log_empty = displaced.as_ref().is_none_or(empty_log);
         let mut reason = reason;
         let mut tried_at = Instant::now();
         loop {
@@ -332,12 +317,7 @@ impl Writer {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if !matches!(emptying, Ok(true)) {
-                emptying = displaced.as_ref().map_or(Ok(true), empty_log);
-            }
-            if matches!(emptying, Ok(true)) {
-                self.files.log_is_empty();
-            }
+            is_log_empty = is_log_empty || displaced.as_ref().is_none_or(empty_log);
             let probed = match &displaced {
                 Some(_) => self.files.check(),
                 None => Ok(()),
@@ -366,24 +346,23 @@ impl Writer {
     }
 }
 
-/// Moves the write-ahead log into the database. Returns false if that is not possible now, because
-/// of a reader.
-fn empty_log(connection: &Connection) -> rusqlite::Result<bool> {
+/// Moves the write-ahead log into the database. Returns false if that is not possible now, for
+/// instance because of a reader.
+fn empty_log(connection: &Connection) -> bool {
     let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
-    connection.query_row(checkpoint, [], |row| row.get::<_, i64>(0)).map(|is_busy| is_busy == 0)
+    match connection.query_row(checkpoint, [], |row| row.get::<_, i64>(0)) {
+        Ok(is_busy) => is_busy == 0,
+        Err(error) => {
+            log::warn!("cannot empty the write-ahead log: {error}");
+            false
+        }
+    }
 }
 
 /// Closes the connection, after moving the write-ahead log into the database.
 fn close(connection: Connection) {
-    let reason = match empty_log(&connection) {
-        Ok(true) => None,
-        Ok(false) => Some("it is being read".to_owned()),
-        Err(error) => Some(error.to_string()),
-    };
-    if let Some(reason) = reason {
-        log::warn!(
-            "the write-ahead log is not empty ({reason}): the next start needs it beside the database"
-        );
+    if !empty_log(&connection) {
+        log::warn!("the write-ahead log is not empty: the next start needs it beside the database");
     }
     if let Err((_, error)) = connection.close() {
         log::warn!("cannot close the store cleanly: {error}");

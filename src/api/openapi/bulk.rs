@@ -27,8 +27,10 @@ pub(super) fn bulk_executions(components: &mut Components) -> Described {
              `{BULK_WORKFLOW}`: it continues if the client disconnects and after a crash, can be \
              watched, suspended and cancelled, and its result has the counts. Executions that are \
              created later are not selected. Replays leave out what was replayed before, unless \
-             `again` is set, and what a selected or unfinished execution has started. The output of each page names in `changed` the executions that it \
-             changed, and their replays. With `dryRun`, it only counts.",
+             `again` is set, and what the replay of another selected execution starts anew; what an \
+             unfinished execution has started is replayed only if `executionIds` names it. The \
+             output of each page names in `changed` the executions that it changed, and their \
+             replays. With `dryRun`, it only counts.",
         ))
         .with([
             parts::reference("parameters", parts::IDEMPOTENCY_KEY),

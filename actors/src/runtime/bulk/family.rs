@@ -7,10 +7,11 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::{BULK_PREVIEW_MAX, BulkAction, BulkOperation};
 use crate::domain::fact::Parent;
-use crate::domain::ids::{ExecutionId, compensated_path};
+use crate::domain::ids::{ExecutionId, PathHead, compensated_path};
 use crate::domain::status::Status;
 use crate::ports::store::{ExecutionFilter, Projection, ReadError};
-use crate::requests::Unavailable;
+use crate::replay::ReplayError;
+use crate::requests::{StartError, Unavailable};
 use crate::runtime::Runtime;
 
 /// Number of executions whose children or replays are read at once.
@@ -219,8 +220,8 @@ impl Runtime {
         }
     }
 
-    /// Leaves out what another execution has started, directly or not, that is selected as well, or has
-    /// not ended: its replay, or its next attempt, starts it anew.
+    /// Leaves out what the replay of another selected execution starts anew, directly or not, and what
+    /// was started by one that has not ended, unless it is named: that one deals with it.
     async fn without_started(
         &self,
         operation: &BulkOperation,
@@ -241,18 +242,45 @@ impl Runtime {
     ) -> Result<bool, Unavailable> {
         let mut parent = execution.header.parent.clone();
         for _ in 0..ABOVE_MAX {
-            let Some(Parent { execution, .. }) = parent else { break };
+            let Some(Parent { execution, path }) = parent else { break };
             let above = match self.shared.store.describe(&execution).await {
                 Ok(Some(above)) => above,
                 Ok(None) | Err(ReadError::Corrupt(_)) => break,
                 Err(error) => return Err(error.into()),
             };
-            if above.ended_at.is_none() || operation.selects(&above) {
+            if above.ended_at.is_none() {
+                return Ok(operation.execution_ids.is_empty());
+            }
+            if operation.selects(&above) && self.replay_repeats(operation, &above, &path).await? {
                 return Ok(true);
             }
             parent = above.header.parent.clone();
         }
         Ok(false)
+    }
+
+    /// Returns true if the replay of an execution that has ended runs the step at this path again.
+    async fn replay_repeats(
+        &self,
+        operation: &BulkOperation,
+        execution: &Projection,
+        path: &str,
+    ) -> Result<bool, Unavailable> {
+        let target = operation.target_of(execution);
+        let original = match self.original_of(&target, operation.definition()).await {
+            Ok(original) => original,
+            Err(ReplayError::Start(StartError::Unavailable(why))) => return Err(why),
+            Err(_) => return Ok(false),
+        };
+        let steps = &original.plan.steps;
+        let place = |id: &str| steps.iter().position(|step| *step.id == *id);
+        let begins = place(&original.replayed.step_id);
+        let started = match compensated_path(path) {
+            // compensations are no steps of the replay
+            Some(_) => None,
+            None => PathHead::of(path).and_then(|head| place(head.step_id)),
+        };
+        Ok(started.is_some_and(|started| begins.is_some_and(|begins| begins <= started)))
     }
 
     async fn without_replayed(

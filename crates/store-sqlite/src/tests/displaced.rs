@@ -118,45 +118,6 @@ async fn nothing_is_acknowledged_that_files_out_of_place_would_lose() {
 }
 
 #[tokio::test]
-async fn nothing_is_acknowledged_behind_the_end_of_a_log_that_was_cut() {
-    for (is_lost, is_idle) in [(true, false), (true, true), (false, false)] {
-        let directory = tempfile::tempdir().unwrap();
-        let path = database(&directory);
-        let store = open(&path);
-        let mut bench = Bench::new(store.clone());
-        let taken = bench.creation("before");
-        bench.take(&taken).await;
-        if is_lost {
-            let log = fs::OpenOptions::new().write(true).open(log_of(&path)).unwrap();
-            log.set_len(4096).unwrap();
-        } else {
-            // as another program may do it
-            let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
-            Connection::open(&path).unwrap().query_row(checkpoint, [], |_| Ok(())).unwrap();
-            assert_eq!(store.file_sizes().log, 0);
-        }
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while is_lost && is_idle && store.is_writable() {
-            assert!(Instant::now() < deadline, "it is not noticed");
-            std::thread::yield_now();
-        }
-        let next = bench.creation("next");
-        if is_lost {
-            for _ in 0..3 {
-                let refusal = bench.append(&next).await.unwrap_err().to_string();
-                assert!(refusal.contains("greenroom.db-wal was cut from"), "{refusal}");
-                assert!(!store.is_writable());
-            }
-            assert_eq!(store.file_sizes().log, 4096, "nothing is written behind its end");
-            continue;
-        }
-        let next = append_until_taken(&mut bench, &next).await;
-        drop((bench, store));
-        assert_has(&*open(&path), &[taken, next]).await;
-    }
-}
-
-#[tokio::test]
 async fn another_file_in_place_of_the_store_is_not_read() {
     let directory = tempfile::tempdir().unwrap();
     let path = database(&directory);
