@@ -57,8 +57,9 @@ pub(crate) const EXECUTION_CONTENT: &str = concat!(
     ", events, ARRAY(SELECT events FROM
         (SELECT events, last, revision, sum(octet_length(events))
             OVER (ORDER BY last, revision ROWS UNBOUNDED PRECEDING) - octet_length(events) AS bytes
-        FROM chunks WHERE execution = n) chunk
-        WHERE bytes <= $3 ORDER BY last, revision LIMIT $2)
+        FROM (SELECT events, last, revision FROM chunks WHERE execution = n
+            ORDER BY last, revision LIMIT $2) first) sized
+        WHERE bytes <= $3 ORDER BY last, revision)
     FROM executions WHERE n = ANY($1)"
 );
 
