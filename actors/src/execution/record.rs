@@ -22,7 +22,6 @@ use crate::ports::store::{
     ReplayedFrom, Status, Ticket, Timer, TimerChange, TimerKey,
 };
 use crate::requests::Unavailable;
-use crate::shard::messages::TimerArmed;
 
 /// Time that a parent has to record a child's report, before the reminder, in milliseconds.
 const REMIND_PARENT_MS: u64 = 5_000;
@@ -158,10 +157,7 @@ impl ExecutionActor {
             let registry = self.shared.registry();
             withdrawn.into_iter().for_each(|question| question.notify(&registry.tools));
         }
-        if let Some(routes) = self.shared.routes.get() {
-            // Full: the scheduler finds the timer in the store at its next poll.
-            armed.into_iter().for_each(|timer| drop(routes.timers.try_send(TimerArmed(timer))));
-        }
+        self.shared.announce_timers(armed);
         self.end_interrupted(&facts, ctx);
         self.await_generations(&facts);
         if let Some(life) = &self.life {

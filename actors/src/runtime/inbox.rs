@@ -207,8 +207,8 @@ impl Runtime {
         let mut known = Recollection::default();
         loop {
             let facts = self.shared.store.facts(execution, after, FACTS_PAGE).await?;
-            let Some(last) = facts.last() else { return Ok(known) };
-            after = last.next_seq() - 1;
+            // facts without events at the end have the number of the next event, which is to come
+            let reached = facts.last().map_or(after, |last| last.next_seq() - 1);
             for Recorded { fact, by, .. } in facts {
                 if let Fact::StepSuspended { id: of, payload, question, .. } = &fact
                     && of.as_deref() == id
@@ -221,6 +221,10 @@ impl Runtime {
                     return Ok(known);
                 }
             }
+            if reached == after {
+                return Ok(known);
+            }
+            after = reached;
         }
     }
 }

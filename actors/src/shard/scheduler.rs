@@ -111,6 +111,15 @@ impl Scheduler {
     }
 }
 
+impl Shared {
+    /// Sends timers to the scheduler. Those that find no room are found at its next poll.
+    pub(crate) fn announce_timers(&self, timers: Vec<Timer>) {
+        if let Some(routes) = self.routes.get() {
+            timers.into_iter().for_each(|timer| drop(routes.timers.try_send(TimerArmed(timer))));
+        }
+    }
+}
+
 impl Actor for Scheduler {
     type Context = Context<Self>;
 

@@ -229,6 +229,7 @@ impl Supervisor {
             log(format_args!("execution {id} stays as it is: failing it panics, too"));
             return;
         };
+        self.fire_again(id.clone());
         ctx.notify(Deliver { id, command });
     }
 }

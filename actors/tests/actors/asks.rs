@@ -205,6 +205,23 @@ async fn asks_are_closed_with_what_waited() {
 }
 
 #[actix::test]
+async fn an_ask_that_was_withdrawn_is_described_while_a_child_runs() {
+    tokio::time::pause();
+    let blocks = vec![("person", vec![ask("a")]), ("clock", vec![sleep("nap", 1_000)])];
+    let naps = workflow("naps", vec![sleep("z", 3_600_000)]);
+    let world = world(vec![naps, workflow("w", vec![race("r", blocks), child("c", "naps")])]).await;
+    world.runtime.begin(start("w", "e", json!({}))).await.unwrap();
+    pass(Duration::from_millis(100)).await;
+    let open = only_open(&world).await;
+    pass(Duration::from_secs(2)).await;
+    // the newest fact is the start of the child, which is no event
+    let withdrawn = world.runtime.find_ask(&open.id, &Visibility::Everything).await.unwrap();
+    let detail = world.runtime.describe_ask(withdrawn).await.unwrap();
+    assert_eq!(detail.ask.state, AskState::Withdrawn);
+    assert!(detail.answer.is_none());
+}
+
+#[actix::test]
 async fn a_deadline_during_a_pause_closes_the_ask() {
     tokio::time::pause();
     let world = world(vec![workflow(

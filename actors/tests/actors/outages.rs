@@ -59,6 +59,23 @@ async fn a_short_outage_delays_callers_who_wait() {
 }
 
 #[actix::test]
+async fn a_timer_that_fell_due_while_writes_were_refused_counts_soon_afterwards() {
+    tokio::time::pause();
+    let world = world().await;
+    let outage = async {
+        pass(Duration::from_millis(900)).await;
+        world.store.set_writable(false);
+        pass(Duration::from_millis(500)).await;
+        world.store.set_writable(true);
+    };
+    let (outcome, ()) = tokio::join!(world.runtime.execute(start("naps", "e", json!({}))), outage);
+    assert_eq!(named(&refused(outcome)), Some("e"));
+    pass(SHORT).await;
+    let state = world.runtime.describe(&target("naps", "e")).await.unwrap();
+    assert_eq!(state.status, Status::Completed);
+}
+
+#[actix::test]
 async fn callers_who_wait_for_longer_than_the_patience_learn_the_execution() {
     tokio::time::pause();
     let world = world().await;

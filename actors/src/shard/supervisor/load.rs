@@ -135,12 +135,25 @@ impl Supervisor {
         left.into_iter().for_each(|command| self.pass(id, command, ctx));
     }
 
+    /// Continues an execution when the store accepts writes.
     pub(super) fn continue_later(&self, id: ExecutionId, ctx: &mut Context<Self>) {
         ctx.run_later(RELOAD_AFTER, move |supervisor, ctx| {
             if supervisor.shared.store.is_writable() {
+                supervisor.fire_again(id.clone());
                 ctx.notify(Deliver { id, command: ExecutionCommand::Continue });
             } else {
                 supervisor.continue_later(id, ctx);
+            }
+        });
+    }
+
+    /// Announces the timers of an execution whose actor ended before it recorded what had fired.
+    pub(super) fn fire_again(&self, id: ExecutionId) {
+        let shared = Arc::clone(&self.shared);
+        actix::spawn(async move {
+            // If they cannot be read, the scheduler finds them at its next poll.
+            if let Ok(timers) = shared.store.timers_of(&id).await {
+                shared.announce_timers(timers);
             }
         });
     }
