@@ -9,6 +9,7 @@ mod asks;
 mod conversations;
 mod crash_marks;
 mod faults;
+mod keys;
 mod known_tools;
 mod lists;
 mod members;
@@ -132,7 +133,7 @@ struct State {
     running: BTreeMap<Row, ExecutionId>,
     timers: Timers,
     asks: asks::StoredAsks,
-    keys: HashMap<Arc<str>, IdempotencyRecord>,
+    keys: keys::StoredKeys,
     definitions: HashMap<String, Value>,
     known_tools: known_tools::StoredTools,
     agents: agents::Agents,
@@ -183,7 +184,7 @@ impl State {
         } else {
             self.running.remove(&row);
         }
-        let last_seq = projection.last_seq;
+        let (last_seq, now) = (projection.last_seq, projection.updated_at);
         let place = (projection.header.created_at, row);
         self.by_creation.entry(place).or_insert_with(|| id.clone());
         let entry = self.executions.entry(id.clone()).or_insert_with(|| Entry {
@@ -207,7 +208,7 @@ impl State {
             self.timers.drop_nodes(&id);
         }
         if let Some(record) = idempotency {
-            self.keys.insert(record.scope.clone(), record);
+            self.keys.keep(record, now);
         }
         Ok(())
     }
@@ -223,7 +224,7 @@ impl State {
         }
         let now = append.projection.updated_at;
         if let Some(record) = &append.idempotency
-            && self.keys.get(&record.scope).is_some_and(|kept| kept.expires_at > now)
+            && self.keys.get(&record.scope, now).is_some()
         {
             return Err(AppendError::KeyTaken);
         }
@@ -409,7 +410,7 @@ impl Executions for MemoryStore {
         scope: &'a str,
         now: Timestamp,
     ) -> Read<'a, Option<IdempotencyRecord>> {
-        self.read(|state| state.keys.get(scope).filter(|key| key.expires_at > now).cloned())
+        self.read(|state| state.keys.get(scope, now).cloned())
     }
 }
 
