@@ -189,12 +189,14 @@ impl Runtime {
         request: &mut ReplayExecution,
     ) -> Result<Box<Original>, ReplayError> {
         let plan = self.plan_to_replay(target, request.definition)?;
+        let answerer = request.answerer.take();
         let from = ReplayFrom {
             step_id: request.step_id.take(),
             answer: request.resume_data.take().map(Arc::new),
             plan,
             by: request.by.take().map(Arc::new),
-            roles: request.answerer.take().map(|answerer| answerer.roles),
+            is_claim: answerer.as_ref().is_some_and(|answerer| answerer.user.is_none()),
+            roles: answerer.map(|answerer| answerer.roles),
         };
         self.copy(target, from).await
     }

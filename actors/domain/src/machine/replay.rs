@@ -27,6 +27,8 @@ pub struct ReplayFrom {
     /// Roles of a principal who has to be among those who are asked for the answer; `None`: the
     /// answer counts in any case.
     pub roles: Option<Vec<Arc<str>>>,
+    /// True if nobody has proved to be `by`, who then is an unknown person to those who are asked.
+    pub is_claim: bool,
 }
 
 /// Reason why an execution cannot be replayed from a step.
@@ -62,7 +64,7 @@ impl Machine {
     /// Returns the state that a new execution needs to begin at a step: the nodes before it, and
     /// the resume data. The data is not checked here, because its schema may be costly.
     pub fn replayed_from(&self, wanted: ReplayFrom) -> Result<Replayed, ReplayRefusal> {
-        let ReplayFrom { step_id, answer, plan, by, roles } = wanted;
+        let ReplayFrom { step_id, answer, plan, by, roles, is_claim } = wanted;
         let plan = plan.as_deref().unwrap_or(&self.plan);
         let is_compensating = self.state.end.is_none() && self.state.compensating.is_some();
         let step_id = match step_id {
@@ -96,6 +98,7 @@ impl Machine {
             step_id: Arc::clone(&step.id),
             nodes: nodes.iter().map(Node::to_be_stored).collect(),
             roles: roles.filter(|_| answer.is_some()),
+            is_claim: is_claim && answer.is_some(),
             answer,
             by,
         })
@@ -176,9 +179,9 @@ impl Machine {
     /// Returns true if the one who gave the resume data of a replay is among those who are asked.
     pub(super) fn may_replayer_answer(&self, ask: Option<&AskRules>) -> bool {
         let replayed = self.state.start.replayed.as_ref();
-        let given = replayed.and_then(|it| it.roles.as_ref().map(|roles| (&it.by, roles)));
-        let (Some(rules), Some((by, roles))) = (ask, given) else { return true };
-        let user = by.as_ref().map(|by| &*by.id);
+        let given = replayed.and_then(|it| it.roles.as_ref().map(|roles| (it, roles)));
+        let (Some(rules), Some((given, roles))) = (ask, given) else { return true };
+        let user = given.by.as_ref().filter(|_| !given.is_claim).map(|by| &*by.id);
         rules.admits(user, roles, self.state.start.user_id.as_deref())
     }
 }

@@ -254,15 +254,17 @@ fn the_answer_of_a_replay_counts_if_its_giver_is_asked() {
     let roles = |roles: &[&str]| Some(roles.iter().map(|role| Arc::from(*role)).collect());
     // the execution is of ann
     let rows = [
-        (by("lea"), None, Status::Completed),
-        (by("lea"), roles(&["manager"]), Status::Completed),
-        (by("lea"), roles(&[]), Status::Suspended),
-        (by("ann"), roles(&["manager"]), Status::Suspended),
-        (None, roles(&["manager"]), Status::Suspended),
+        (by("lea"), None, false, Status::Completed),
+        (by("lea"), roles(&["manager"]), false, Status::Completed),
+        (by("lea"), roles(&[]), false, Status::Suspended),
+        (by("ann"), roles(&["manager"]), false, Status::Suspended),
+        (None, roles(&["manager"]), false, Status::Suspended),
+        (by("lea"), roles(&["manager"]), true, Status::Suspended),
     ];
-    for (by, roles, expected) in rows {
+    for (by, roles, is_claim, expected) in rows {
         let (step_id, answer) = (Some("a".to_owned()), Some(Arc::new(json!(1))));
-        let from = ReplayFrom { step_id, answer, by: by.clone(), roles, ..ReplayFrom::default() };
+        let from = ReplayFrom { step_id, answer, by: by.clone(), ..ReplayFrom::default() };
+        let from = ReplayFrom { roles, is_claim, ..from };
         let replay = world.replay_from(from).unwrap();
         assert_eq!(replay.status(), expected, "{by:?}");
         let says = why(&replay).iter().any(|line| line.contains("despite an answer"));

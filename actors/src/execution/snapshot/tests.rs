@@ -36,6 +36,7 @@ fn start() -> Start {
             answer: Some(value(json!(null))),
             by: Some(ann()),
             roles: None,
+            is_claim: false,
         })),
         reversal: None,
         trace: Trace::of("e", EntityType::Workflow, &Arc::from("w"), TraceOrigin::New),
