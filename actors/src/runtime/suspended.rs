@@ -200,6 +200,9 @@ impl Runtime {
             self.end_idle(&id, from, status, error, &why).await?;
             return Ok(None);
         }
+        if is_watched {
+            handle.leave_errors_to_subscribers();
+        }
         if !is_watched || found.continuation.is_chat {
             handle.detach();
         }

@@ -1,13 +1,15 @@
 //! Answers to calls of tools: checked by the program, repeated, and several in one message of a chat.
 
-use std::future::pending;
-use std::sync::Arc;
+use std::future::{pending, ready};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use greenroom_actors::agent::generation::{GenerationRequest, GenerationSubscriber};
 use greenroom_actors::agent::tool::{ToolBody, ToolDefinition};
-use greenroom_actors::agent::{Approval, Generation};
+use greenroom_actors::agent::{AgentDefinition, AgentHooks, Approval, Generation, Hooks, RunInfo};
+use greenroom_actors::domain::message::{ToolOutcome, ToolResult};
 use greenroom_actors::domain::principal::Principal;
 use greenroom_actors::ports::model::scripted::ScriptedModel;
 use greenroom_actors::ports::store::{AskState, ConversationKey};
@@ -215,4 +217,33 @@ async fn a_deadline_passes_while_too_many_generations_run_for_another_to_continu
     pass(Duration::from_secs(70)).await;
     assert_eq!(world.runtime.stats().generations_live, 1);
     assert_eq!(ask(&world, &expiring.ask_id).await.state, AskState::Expired);
+}
+
+/// Notes the ends of calls.
+#[derive(Default)]
+struct Ends(Mutex<Vec<ToolOutcome>>);
+
+impl AgentHooks for Ends {
+    fn on_tool_end<'a>(&'a self, _: &'a RunInfo, result: &'a ToolResult) -> BoxFuture<'a, ()> {
+        self.0.lock().unwrap().push(result.outcome.clone());
+        ready(()).boxed()
+    }
+}
+
+#[actix::test]
+async fn a_call_that_waits_for_a_person_has_not_ended() {
+    tokio::time::pause();
+    let question = calls(&[("c1", "ask_user", json!({ "question": "Why?" }))]);
+    let mut registry = registry(&ScriptedModel::local([question, text("done")]), Vec::new());
+    let ends = Arc::new(Ends::default());
+    let hooks = Some(Hooks(Arc::clone(&ends) as _));
+    let desk = AgentDefinition { hooks, ..AgentDefinition::clone(&registry.agents["desk"]) };
+    registry.agents.insert("desk".to_owned(), Arc::new(desk));
+    let world = World::launch(registry, RuntimeLimits::default()).await;
+    let waiting = world.runtime.generate(request()).await.unwrap();
+    assert_eq!(*ends.0.lock().unwrap(), []);
+    let open = ask(&world, &waiting.asks[0].ask_id).await;
+    world.runtime.answer_ask(open, decision(json!("because"))).await.unwrap();
+    pass(Duration::from_secs(1)).await;
+    assert_eq!(*ends.0.lock().unwrap(), [ToolOutcome::Output(json!("because"))]);
 }

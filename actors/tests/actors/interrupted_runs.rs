@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use greenroom_actors::RuntimeLimits;
 use greenroom_actors::agent::OnCrash;
+use greenroom_actors::agent::generation::GenerationRequest;
 use greenroom_actors::agent::tool::ToolDefinition;
 use greenroom_actors::domain::message::ToolOutcome;
 use greenroom_actors::ports::model::ModelEvent;
-use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedPiece};
+use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel, ScriptedPiece};
 use greenroom_actors::ports::store::GenerationStatus;
 use greenroom_actors::runtime::CancelGenerationError;
 use greenroom_actors::testkit::{World, pass};
@@ -15,9 +17,9 @@ use greenroom_actors::visibility::Visibility;
 use serde_json::json;
 
 use crate::approvals::{
-    Effects, answer, calls, done, open_asks, recorded, refund, request, text, world,
+    Effects, answer, calls, done, open_asks, recorded, refund, registry, request, text, world,
 };
-use crate::approved_runs::slow;
+use crate::approved_runs::{slow, with_boss};
 
 /// Shuts the process down, with less grace than a slow tool needs, and launches another one.
 async fn deploy(world: World) -> World {
@@ -158,4 +160,34 @@ async fn shutdowns_while_the_model_answers_are_no_crashes() {
     let (status, said, outcomes) = recorded(&world, &id).await;
     assert_eq!((status, said.as_str()), (GenerationStatus::Completed, "done"));
     assert_eq!((outcomes, effects.all().len()), (vec![done()], 1));
+}
+
+#[actix::test]
+async fn what_sub_agents_have_used_counts_after_a_crash() {
+    tokio::time::pause();
+    let mut used = Vec::new();
+    for crashes in [false, true] {
+        let mut script = vec![
+            calls(&[("d1", "delegate_task", json!({ "agent": "desk", "task": "refund" }))]),
+            text("inner done"),
+            text("outer done"),
+        ];
+        if crashes {
+            script.insert(2, ScriptedAnswer::Hang);
+        }
+        let registry = with_boss(registry(&ScriptedModel::remote(script), Vec::new()));
+        let mut world = World::launch(registry, RuntimeLimits::default()).await;
+        let asked = GenerationRequest { agent_id: "boss".to_owned(), ..request() };
+        let id = world.runtime.begin_generation(asked).await.unwrap().id.to_string();
+        pass(Duration::from_secs(1)).await;
+        if crashes {
+            world = world.restart().await;
+            pass(Duration::from_secs(20)).await;
+        }
+        let entry = world.runtime.generation("boss", &id, &Visibility::Everything).await.unwrap();
+        let record = entry.unwrap().record;
+        assert_eq!(record.output, Some(json!("outer done")));
+        used.push(record.usage.unwrap());
+    }
+    assert_eq!(used[0], used[1]);
 }

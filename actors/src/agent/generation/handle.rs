@@ -139,6 +139,13 @@ impl GenerationHandle {
         }
     }
 
+    /// Leaves an error of a run that does not begin to its subscribers: nobody waits for the beginning.
+    pub(crate) fn leave_errors_to_subscribers(&mut self) {
+        if let State::Live { begun, .. } = &mut self.state {
+            *begun = None;
+        }
+    }
+
     /// Waits for the end. Resolves once the record of the end is durable.
     pub async fn outcome(self) -> Result<Generation, GenerateError> {
         match self.state {

@@ -317,6 +317,9 @@ impl Run {
                 Called::All(results) => results,
                 Called::Waiting(asks) => return Ok(ControlFlow::Break(Halt::PutDown(asks))),
             };
+            if self.have_calls_used() {
+                self.record_progress().await?;
+            }
             self.leave_calls();
             next = turns.tools_returned(results, &self.transcript)?;
         }

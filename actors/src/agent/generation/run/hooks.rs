@@ -49,7 +49,8 @@ impl Run {
     }
 }
 
-/// Makes a call between its two hooks; skips it if the first refuses.
+/// Makes a call between its two hooks; skips it if the first refuses. A call that waits for people
+/// has not ended.
 pub(super) async fn hooked(
     hooks: Hooks,
     info: RunInfo,
@@ -64,6 +65,9 @@ pub(super) async fn hooked(
         None => return refused("the hook on_tool_start panicked".to_owned()),
     }
     let returned = make(call.clone()).await;
+    if returned.waits.is_some() {
+        return returned;
+    }
     let ToolCall { tool_call_id, tool_name, input } = call;
     let outcome = returned.outcome.clone();
     let result = ToolResult { tool_call_id, tool_name, input, outcome };

@@ -37,7 +37,27 @@ impl Run {
 
     /// Records like [`Run::record_progress`], without publishing spans.
     pub(super) async fn record_turns(&mut self) -> Result<(), GenerateError> {
-        self.record_with(ContinuationChange::Keep).await
+        let change = match self.have_calls_used() {
+            true => {
+                self.count_usage();
+                self.put_continuation(Vec::new())
+            }
+            false => ContinuationChange::Keep,
+        };
+        self.record_with(change).await
+    }
+
+    /// Returns true if calls have used models since the continuation was made.
+    pub(super) fn have_calls_used(&self) -> bool {
+        self.continuation.as_ref().is_some_and(|it| it.usage != self.transcript.usage())
+    }
+
+    /// Notes in the continuation what the run has used.
+    pub(super) fn count_usage(&mut self) {
+        if let Some(continuation) = &mut self.continuation {
+            (continuation.usage, continuation.results_left) =
+                (self.transcript.usage(), self.results_left);
+        }
     }
 
     /// Records like [`Run::record_turns`], with a change of the continuation.
@@ -232,9 +252,8 @@ impl Run {
         let Some(continuation) = &mut self.continuation else { return Ok(()) };
         continuation.is_released = !has_open_calls;
         continuation.shutdowns += u32::from(has_open_calls);
-        (continuation.usage, continuation.results_left) =
-            (self.transcript.usage(), self.results_left);
         continuation.worked_ms = self.worked.ms();
+        self.count_usage();
         let change = self.put_continuation(Vec::new());
         self.record_with(change).await
     }

@@ -124,9 +124,8 @@ impl Run {
             }
         }
         continuation.approvals.clone_from(&self.approvals);
-        (continuation.usage, continuation.results_left) =
-            (self.transcript.usage(), self.results_left);
         continuation.worked_ms = self.worked.ms();
+        self.count_usage();
         asks
     }
 

@@ -131,6 +131,16 @@ async fn a_failure_before_the_first_output_goes_to_the_caller() {
 }
 
 #[actix::test]
+async fn a_failure_at_the_start_goes_to_the_subscriber_if_no_caller_waits() {
+    tokio::time::pause();
+    let world = World::local([ScriptedAnswer::Error(failure())]);
+    let (mut handle, recorder, _actor) = world.spawn_recorded(request(None));
+    handle.leave_errors_to_subscribers();
+    settle().await;
+    assert_eq!(kinds(&recorder.received()), "Start Error");
+}
+
+#[actix::test]
 async fn a_late_subscriber_receives_a_failure_before_the_first_output() {
     tokio::time::pause();
     let script = [ScriptedAnswer::Pieces(vec![pause(), ScriptedPiece::Fail(failure())])];
