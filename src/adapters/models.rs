@@ -49,7 +49,8 @@ use self::prompt::Prompt;
 use crate::http_client;
 use crate::loopback::is_loopback;
 
-/// Host of OpenAI itself. Other servers of its wire format lag behind it.
+/// Host of OpenAI itself; its regions have it behind their names, as `eu.`. Other servers of its wire
+/// format lag behind it.
 const OPENAI_HOST: &str = "api.openai.com";
 
 /// Configuration of a provider's model.
@@ -125,11 +126,16 @@ struct Endpoint {
     served: Served,
 }
 
+fn is_openai(host: &str) -> bool {
+    let region = host.strip_suffix(OPENAI_HOST);
+    region.is_some_and(|region| region.is_empty() || region.ends_with('.'))
+}
+
 impl ProviderModel {
     /// Opens no connection yet. Fails if the URL is not for HTTP or the client cannot be made.
     pub fn new(config: ProviderConfig, key: Option<ApiKey>) -> Result<Self, String> {
         let base = &config.url()?;
-        let is_openai = base.host_str() == Some(OPENAI_HOST);
+        let is_openai = base.host_str().is_some_and(is_openai);
         let url = config.provider.format.url(base, &config.model, config.stream);
         let mut client = http_client::builder()
             // a redirect would carry the prompt, and with some formats the key, elsewhere

@@ -81,7 +81,7 @@ pub(crate) async fn asked(server: &scripted::Provider, count: usize) {
 /// Returns the frames of a provider's answer with a text.
 pub(crate) fn frames(provider: &str, text: &str) -> Vec<Value> {
     match provider {
-        "openai" | "deepseek" => vec![
+        "openai" | "deepseek" | "groq" | "cohere" => vec![
             json!({ "choices": [{ "delta": { "content": text } }] }),
             json!({ "choices": [{ "delta": {}, "finish_reason": "stop" }] }),
         ],

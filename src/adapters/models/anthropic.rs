@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 pub(super) use self::reader::AnthropicReader;
 
 use super::fields::{add_turn, set};
-use super::files::{refused_file, with_base64};
+use super::files::{refused_file, typed};
 use super::prompt::{Object, Prompt};
 use super::result_files::ResultFile;
 use super::schema::parameters;
@@ -100,7 +100,8 @@ fn user_content(prompt: &Prompt<'_>, message: &Message) -> Result<Vec<Value>, Mo
         match part {
             Part::Text { text } => content.extend(text_block(text)),
             Part::File { media_type, source, .. } => {
-                content.push(file(prompt, media_type, &with_base64(source))?);
+                let (media_type, source) = typed(media_type, source);
+                content.push(file(prompt, &media_type, &source)?);
             }
             Part::Reasoning { .. }
             | Part::ToolCall(_)

@@ -11,13 +11,17 @@ use serde_json::{Map, Value, json};
 pub(super) use self::reader::GeminiReader;
 
 use super::fields::{add_turn, set};
-use super::files::with_base64;
+use super::files::typed;
 use super::prompt::{Object, Prompt};
 use super::result_files::ResultFile;
 use super::schema::parameters;
 
 /// Provider name in the state that is sent back with later turns.
 pub(super) const STATE: &str = "gemini";
+
+/// Signature of a call that has none, because another model made it or a client sent it back.
+/// Source: Google's guide to thought signatures, which has it for calls without a known signature.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// Returns the path of a model below the base URL.
 pub(super) fn path(model: &str, streams: bool) -> Vec<String> {
@@ -35,14 +39,21 @@ pub(super) fn path(model: &str, streams: bool) -> Vec<String> {
 pub(super) fn body(prompt: &Prompt<'_>) -> Result<Value, ModelError> {
     let mut system = Vec::new();
     let mut contents: Vec<(&str, Vec<Value>)> = Vec::new();
-    for message in &prompt.messages {
+    let asked_at = prompt.messages.iter().rposition(|message| message.role == Role::User);
+    for (at, message) in prompt.messages.iter().enumerate() {
         let (role, parts) = match message.role {
             Role::System => {
                 system.push(json!({ "text": message.plain_text() }));
                 continue;
             }
             Role::User => ("user", user_parts(message)),
-            Role::Assistant => ("model", model_parts(prompt, message)),
+            Role::Assistant => {
+                let mut parts = model_parts(prompt, message);
+                if asked_at < Some(at) && requires_signatures(prompt.model) {
+                    sign_first_call(&mut parts);
+                }
+                ("model", parts)
+            }
             Role::Tool => ("user", results(prompt, message)),
         };
         add_turn(&mut contents, role, parts);
@@ -97,14 +108,17 @@ fn generation_config(prompt: &Prompt<'_>) -> Value {
 fn user_parts(message: &Message) -> Vec<Value> {
     let parts = message.parts.iter().filter_map(|part| match part {
         Part::Text { text } => Some(json!({ "text": text })),
-        Part::File { media_type, source, .. } => Some(match with_base64(source) {
-            FileSource::Url(url) => {
-                json!({ "fileData": { "mimeType": media_type, "fileUri": url } })
-            }
-            FileSource::Base64(data) => {
-                json!({ "inlineData": { "mimeType": media_type, "data": data } })
-            }
-        }),
+        Part::File { media_type, source, .. } => {
+            let (media_type, source) = typed(media_type, source);
+            Some(match &*source {
+                FileSource::Url(url) => {
+                    json!({ "fileData": { "mimeType": media_type, "fileUri": url } })
+                }
+                FileSource::Base64(data) => {
+                    json!({ "inlineData": { "mimeType": media_type, "data": data } })
+                }
+            })
+        }
         Part::Reasoning { .. }
         | Part::ToolCall(_)
         | Part::ToolResult(_)
@@ -145,6 +159,19 @@ fn model_parts(prompt: &Prompt<'_>, message: &Message) -> Vec<Value> {
         _ => None,
     }));
     parts
+}
+
+/// Returns true if the model refuses unsigned calls after the newest message of the user.
+fn requires_signatures(model: &str) -> bool {
+    model.starts_with("gemini-") && !["gemini-1", "gemini-2"].iter().any(|it| model.starts_with(it))
+}
+
+/// Signs the first call if it has no signature; the calls beside it need none.
+fn sign_first_call(parts: &mut [Value]) {
+    let call = parts.iter_mut().find(|part| part.get("functionCall").is_some());
+    if let Some(call) = call.filter(|call| call.get("thoughtSignature").is_none()) {
+        call["thoughtSignature"] = NO_SIGNATURE.into();
+    }
 }
 
 /// Returns results, and after them the files in them, for which the format of a result has no place that

@@ -10,8 +10,9 @@ use serde_json::{Map, Value, json};
 pub(super) use self::reader::OpenAiReader;
 
 use super::fields::set;
-use super::files::{data_url, refused_file, with_base64};
+use super::files::{data_url, refused_file, typed};
 use super::prompt::{Object, Prompt};
+use super::provider::DEEPSEEK;
 use super::schema::{is_strict, parameters};
 
 /// Field in which some servers put reasoning.
@@ -134,16 +135,32 @@ fn assistant(prompt: &Prompt<'_>, message: &Message) -> Option<Value> {
     if !calls.is_empty() {
         answer["tool_calls"] = Value::Array(calls);
     }
-    let thoughts = message.parts.iter().find_map(|part| match part {
+    if let Some(thoughts) = required_thoughts(prompt, message) {
+        answer[REASONING] = thoughts;
+    }
+    Some(answer)
+}
+
+/// Returns the reasoning that the server requires back.
+fn required_thoughts(prompt: &Prompt<'_>, message: &Message) -> Option<Value> {
+    let state = message.parts.iter().find_map(|part| match part {
         Part::ProviderState { provider, state } if provider == prompt.provider => {
-            state.get(REASONING)
+            state.get(REASONING).cloned()
         }
         _ => None,
     });
-    if let Some(thoughts) = thoughts {
-        answer[REASONING] = thoughts.clone();
-    }
-    Some(answer)
+    state.or_else(|| {
+        // It refuses a conversation in which a turn with calls lacks it: an earlier run's, for which
+        // no state is kept, or one without thoughts. Source: its guide to the thinking mode.
+        (prompt.provider == DEEPSEEK).then_some(())?;
+        let thoughts = message.parts.iter().filter_map(|part| match part {
+            Part::Reasoning { text } => Some(text.as_str()),
+            _ => None,
+        });
+        let thoughts: String = thoughts.collect();
+        let has_calls = message.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+        (has_calls || !thoughts.is_empty()).then(|| thoughts.into())
+    })
 }
 
 fn user_content(prompt: &Prompt<'_>, message: &Message) -> Result<Value, ModelError> {
@@ -155,8 +172,8 @@ fn user_content(prompt: &Prompt<'_>, message: &Message) -> Result<Value, ModelEr
         match part {
             Part::Text { text } => content.push(json!({ "type": "text", "text": text })),
             Part::File { media_type, source, filename } => {
-                let source = with_base64(source);
-                content.push(file(prompt, media_type, &source, filename.as_deref())?);
+                let (media_type, source) = typed(media_type, source);
+                content.push(file(prompt, &media_type, &source, filename.as_deref())?);
             }
             Part::Reasoning { .. }
             | Part::ToolCall(_)

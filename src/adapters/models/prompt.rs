@@ -98,9 +98,10 @@ fn object_for<'a>(
         // refused together with tools
         Format::Gemini => !has_tools,
     };
+    let any_json = is_of_object(schema) && !(has_tools && config.provider.is_json_without_tools());
     match config.objects {
         Objects::Native if native => Object::Schema(schema),
-        Objects::Json if is_of_object(schema) => Object::AnyJson,
+        Objects::Json if any_json => Object::AnyJson,
         Objects::Native | Objects::Json | Objects::Instruction => Object::No,
     }
 }

@@ -19,6 +19,9 @@ impl Objects {
         [("native", Self::Native), ("json", Self::Json), ("instruction", Self::Instruction)];
 }
 
+/// Name of DeepSeek.
+pub(super) const DEEPSEEK: &str = "deepseek";
+
 /// A service with models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Provider {
@@ -65,7 +68,7 @@ pub const PROVIDERS: [Provider; 11] = [
         format: Format::OpenAi,
     },
     like_openai("groq", "https://api.groq.com/openai/v1/", "GROQ_API_KEY", Objects::Json),
-    like_openai("deepseek", "https://api.deepseek.com/v1/", "DEEPSEEK_API_KEY", Objects::Json),
+    like_openai(DEEPSEEK, "https://api.deepseek.com/v1/", "DEEPSEEK_API_KEY", Objects::Json),
     like_openai("xai", "https://api.x.ai/v1/", "XAI_API_KEY", Objects::Native),
     like_openai(
         "cohere",
@@ -102,5 +105,10 @@ impl Provider {
     /// Finds a provider by name.
     pub fn named(name: &str) -> Option<&'static Self> {
         PROVIDERS.iter().find(|provider| provider.name == name)
+    }
+
+    /// Returns true if it refuses requests for any JSON that have tools.
+    pub(super) fn is_json_without_tools(&self) -> bool {
+        self.format == Format::Gemini || matches!(self.name, "groq" | "cohere")
     }
 }

@@ -43,7 +43,8 @@ fn data_of(block: &Value) -> Option<&str> {
     }
 }
 
-fn media_type_of(bytes: &[u8]) -> Option<&'static str> {
+/// Returns the type that the first bytes of a file show.
+pub(super) fn media_type_of(bytes: &[u8]) -> Option<&'static str> {
     Some(match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => "image/png",
         [0xff, 0xd8, 0xff, ..] => "image/jpeg",

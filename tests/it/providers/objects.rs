@@ -53,6 +53,14 @@ async fn openai_gets_schemas_and_marks_strict_ones() {
         (Instruction, object(), false, format, None, true),
     ];
     check("openai", rows).await;
+    let any = || Some(json!({ "type": "json_object" }));
+    for (provider, with_tools) in [("deepseek", any()), ("groq", None), ("cohere", None)] {
+        let rows = [
+            (Json, object(), false, format, any(), true),
+            (Json, object(), true, format, with_tools, true),
+        ];
+        check(provider, rows).await;
+    }
 }
 
 #[tokio::test]
@@ -72,6 +80,7 @@ async fn gemini_gets_schemas_only_without_tools() {
         (Objects::Native, list(), false, schema, Some(list()), false),
         (Objects::Native, object(), true, schema, None, true),
         (Objects::Native, object(), true, "/generationConfig/responseMimeType", None, true),
+        (Objects::Json, object(), true, "/generationConfig/responseMimeType", None, true),
     ];
     check("gemini", rows).await;
 }

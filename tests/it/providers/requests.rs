@@ -148,6 +148,8 @@ async fn files_are_told() {
     let here = || FileSource::Base64("QUJD".to_owned());
     let there = || FileSource::Url("https://a.example/a".to_owned());
     let inline = || FileSource::Url("data:image/png;base64,QUJD".to_owned());
+    let pdf = || FileSource::Url("data:application/pdf;base64,QUJD".to_owned());
+    let gif = || FileSource::Base64("R0lGODlhAQABAA==".to_owned());
     let source = json!({ "type": "base64", "media_type": "image/png", "data": "QUJD" });
     let rows = [
         (
@@ -172,7 +174,36 @@ async fn files_are_told() {
             "/messages/0/content/1/file/file_data",
             json!("data:application/pdf;base64,QUJD"),
         ),
-        ("anthropic", "image/png", inline(), "/messages/0/content/1/source", source),
+        (
+            "openai",
+            "application/octet-stream",
+            pdf(),
+            "/messages/0/content/1/file/file_data",
+            json!("data:application/pdf;base64,QUJD"),
+        ),
+        ("anthropic", "image/png", inline(), "/messages/0/content/1/source", source.clone()),
+        ("anthropic", "image/*", inline(), "/messages/0/content/1/source", source),
+        (
+            "anthropic",
+            "image/*",
+            gif(),
+            "/messages/0/content/1/source/media_type",
+            json!("image/gif"),
+        ),
+        (
+            "anthropic",
+            "application/octet-stream",
+            pdf(),
+            "/messages/0/content/1/type",
+            json!("document"),
+        ),
+        (
+            "gemini",
+            "image/*",
+            inline(),
+            "/contents/0/parts/1/inlineData/mimeType",
+            json!("image/png"),
+        ),
         (
             "anthropic",
             "application/pdf",

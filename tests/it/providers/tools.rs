@@ -7,7 +7,7 @@ use greenroom_actors::domain::message::{ToolOutcome, ToolResult};
 use greenroom_actors::ports::model::{Message, ModelRequest, Part, Role, ToolCall, ToolSpec};
 use serde_json::{Value, json};
 
-use super::{request, seen};
+use super::{request, seen, seen_with};
 
 fn call(id: &str) -> Part {
     let (tool_call_id, tool_name) = (id.to_owned(), "files.read".to_owned());
@@ -94,6 +94,52 @@ async fn anthropic_receives_tools_and_results() {
     ]);
     assert_eq!(body["messages"][2], json!({ "role": "user", "content": results }));
     assert_eq!(body["tools"][0]["name"], "files_read");
+}
+
+/// The conversation without what providers want back, as one of an earlier run or of another provider.
+fn of_another_provider() -> ModelRequest {
+    let mut request = conversation();
+    for message in Arc::make_mut(&mut request.messages) {
+        message.parts.retain(|part| !matches!(part, Part::ProviderState { .. }));
+    }
+    request
+}
+
+#[tokio::test]
+async fn deepseek_receives_the_reasoning_of_every_message_with_calls() {
+    let body = seen("deepseek", of_another_provider()).await.body;
+    assert_eq!(body["messages"][2]["reasoning_content"], "h");
+    let mut request = of_another_provider();
+    for message in Arc::make_mut(&mut request.messages) {
+        message.parts.retain(|part| !matches!(part, Part::Reasoning { .. }));
+    }
+    let body = seen("deepseek", request).await.body;
+    assert_eq!(body["messages"][2]["reasoning_content"], "");
+    let body = seen("openai", of_another_provider()).await.body;
+    assert_eq!(body["messages"][2].get("reasoning_content"), None);
+}
+
+#[tokio::test]
+async fn gemini_receives_a_signature_for_unsigned_calls_of_the_last_question() {
+    let signature = json!("skip_thought_signature_validator");
+    let known = json!("s");
+    for (model, request, expected) in [
+        ("gemini-3-pro-preview", of_another_provider(), Some(&signature)),
+        ("gemini-3-pro-preview", conversation(), Some(&known)),
+        ("gemini-2.5-flash", of_another_provider(), None),
+        ("m-1", of_another_provider(), None),
+    ] {
+        let mut request = request;
+        let body = seen_with("gemini", request.clone(), |config| config.model = model.to_owned());
+        let parts = body.await.body["contents"][1]["parts"].clone();
+        assert_eq!(parts[1].get("thoughtSignature"), expected, "{model}");
+        assert_eq!(parts[2].get("thoughtSignature"), None, "{model}: the call beside it");
+        let again = Message::text(Role::User, "and now?");
+        Arc::make_mut(&mut request.messages).push(again);
+        let body = seen_with("gemini", request, |config| config.model = model.to_owned());
+        let signature = body.await.body["contents"][1]["parts"][1].get("thoughtSignature").cloned();
+        assert_eq!(signature.as_ref(), expected.filter(|it| *it == &known), "{model}: before it");
+    }
 }
 
 /// A result with a picture that the providers take, one that is none, and texts.

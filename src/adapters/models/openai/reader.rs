@@ -30,19 +30,24 @@ impl Reader for OpenAiReader {
         if let Some(counted) = frame.get("usage").filter(|usage| usage.is_object()) {
             let cached = count(counted, "/prompt_tokens_details/cached_tokens")
                 .max(count(counted, "/prompt_cache_hit_tokens"));
-            answer.usage = usage(
-                count(counted, "/prompt_tokens"),
-                cached,
-                count(counted, "/completion_tokens"),
-                count(counted, "/completion_tokens_details/reasoning_tokens"),
-            );
+            let prompt = count(counted, "/prompt_tokens");
+            let reasoning = count(counted, "/completion_tokens_details/reasoning_tokens");
+            let mut completion = count(counted, "/completion_tokens");
+            // xAI does not count reasoning as part of the completion
+            if count(counted, "/total_tokens") == prompt + completion + reasoning {
+                completion += reasoning;
+            }
+            answer.usage = usage(prompt, cached, completion, reasoning);
         }
         let Some(choice) = frame.pointer("/choices/0") else { return Ok(()) };
         let message = choice.get("delta").or_else(|| choice.get("message")).unwrap_or(&Value::Null);
         let thought = text(message, REASONING);
         answer.reasoning(thought)?;
         self.thoughts.push_str(thought);
-        answer.reasoning(text(message, "reasoning"))?;
+        if thought.is_empty() {
+            // some servers send both, with the same text
+            answer.reasoning(text(message, "reasoning"))?;
+        }
         match &message["content"] {
             Value::Array(parts) => {
                 parts.iter().try_for_each(|part| answer.text(text(part, "text")))?;

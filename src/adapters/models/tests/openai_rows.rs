@@ -27,6 +27,11 @@ fn texts() -> Vec<Row> {
         end("stop"),
         json!({ "choices": [], "usage": usage() }),
     ];
+    // the same reasoning in both fields, as vLLM sends it
+    let twice = choice(&json!({ "reasoning": "hm", "reasoning_content": "hm" }));
+    // reasoning that does not count as completion, as xAI counts
+    let apart = json!({ "prompt_tokens": 12, "completion_tokens": 1, "total_tokens": 399,
+        "completion_tokens_details": { "reasoning_tokens": 386 } });
     let refused =
         json!({ "choices": [{ "message": { "refusal": "no" }, "finish_reason": "stop" }] });
     vec![
@@ -46,6 +51,10 @@ fn texts() -> Vec<Row> {
         (
             events(&[choice(&json!({ "content": "x" })), end("length")]),
             vec![text("x"), finished(FinishReason::Length, [0; 4])],
+        ),
+        (
+            events(&[twice, end("stop"), json!({ "choices": [], "usage": apart })]),
+            vec![thought("hm"), finished(FinishReason::Stop, [12, 0, 387, 386])],
         ),
         (refused.to_string(), vec![text("no"), finished(FinishReason::ContentFilter, [0; 4])]),
     ]

@@ -129,13 +129,19 @@ fn text_of(place: &str, part: &Map<String, Value>) -> Result<Part, ApiError> {
     Ok(Part::Text { text: text.to_owned() })
 }
 
-/// Reads a message of the assistant: text, refusals and calls.
+/// Reads a message of the assistant: reasoning, text, refusals and calls.
 fn of_assistant(
     place: &str,
     message: &Map<String, Value>,
     open: &mut OpenCalls,
 ) -> Result<Message, ApiError> {
     let mut parts = Vec::new();
+    // as completions have it
+    if let Some(Value::String(text)) = message.get("reasoning_content")
+        && !text.is_empty()
+    {
+        parts.push(Part::Reasoning { text: text.clone() });
+    }
     match message.get("content") {
         None | Some(Value::Null) => {}
         Some(Value::String(text)) => parts.push(Part::Text { text: text.clone() }),
@@ -238,7 +244,7 @@ mod tests {
                 { "type": "input_audio", "input_audio": { "data": "AA==", "format": "mp3" } },
                 { "type": "file", "file": { "file_data": "AA==", "filename": "a.pdf" } },
             ] },
-            { "role": "assistant", "content": null, "tool_calls": [call("c1", "{\"n\":1}"), call("c2", "{")] },
+            { "role": "assistant", "content": null, "reasoning_content": "hm", "tool_calls": [call("c1", "{\"n\":1}"), call("c2", "{")] },
             { "role": "tool", "tool_call_id": "c2", "content": "b" },
             { "role": "tool", "tool_call_id": "c1", "content": [{ "type": "text", "text": "a" }] },
             { "role": "assistant", "content": [{ "type": "refusal", "refusal": "no" }], "refusal": null },
@@ -272,7 +278,14 @@ mod tests {
                     ),
                 ],
             ),
-            (Role::Assistant, vec![asked("c1", json!({ "n": 1 })), asked("c2", json!("{"))]),
+            (
+                Role::Assistant,
+                vec![
+                    Part::Reasoning { text: "hm".to_owned() },
+                    asked("c1", json!({ "n": 1 })),
+                    asked("c2", json!("{")),
+                ],
+            ),
             (Role::Tool, vec![result("c2", json!("{"), "b")]),
             (Role::Tool, vec![result("c1", json!({ "n": 1 }), "a")]),
             (Role::Assistant, vec![text("no")]),
