@@ -73,6 +73,12 @@ impl Link {
         }
     }
 
+    /// Returns true if the holder is one of those who are asked.
+    fn is_asked(&self, ask: &Ask) -> bool {
+        let holder = AskAccess { answerer: Some(self.answerer()), ..AskAccess::default() };
+        holder.check_asked(ask).is_ok()
+    }
+
     /// Returns the principal of an answer. It is a claim: the maker of the link said who its holder
     /// is, who may pass it on; no holder has proved to be this user. The holder of a
     /// link for a role has no name.
@@ -98,8 +104,7 @@ pub async fn make_link(change: Change<'_>, links: Option<&Links>) -> Result<Link
     let access = change.access(false, &options)?;
     let (id, ask) = (Arc::clone(&change.ask.id), &change.ask);
     access.check_asked(ask).map_err(|error| ApiError::from_ask(&id, error))?;
-    let holder = AskAccess { answerer: Some(link.answerer()), ..AskAccess::default() };
-    if holder.check_asked(ask).is_err() {
+    if !link.is_asked(ask) {
         return Err(ApiError::body("to", not_asked(&link.to, ask)));
     }
     open_detail(change.runtime, &id).await?;
@@ -108,22 +113,22 @@ pub async fn make_link(change: Change<'_>, links: Option<&Links>) -> Result<Link
     Ok(LinkView { url: links.url(&link)?, expires_at: Iso(link.expires_at) })
 }
 
-/// Returns the address of a page where the caller, who may answer the ask, does so within an hour.
-pub fn page_for(
-    links: &Links,
-    ask: &Ask,
-    caller: &Caller,
-    now: Timestamp,
-) -> Result<String, ApiError> {
-    let user = caller.answerer(None).user;
-    log::debug!("ask {}: a page for {}", ask.id, user.as_deref().unwrap_or("an unknown caller"));
-    links.url(&Link {
+/// Returns the address of a page where the caller, who may answer the ask, does so within an hour: as
+/// the user, or in one of the caller's roles. `None` if only both together would be asked.
+pub fn page_for(links: &Links, ask: &Ask, caller: &Caller, now: Timestamp) -> Option<String> {
+    let Answerer { user, roles } = caller.answerer(None);
+    // without an id it counts as an unknown person, like the caller
+    let user = user.map_or(Assignee::NotSelf, Assignee::User);
+    let holders = std::iter::once(user).chain(roles.into_iter().map(Assignee::Role));
+    let mut all = holders.map(|to| Link {
         version: VERSION,
         ask_id: ask.id.to_string(),
-        // counts as an unknown person, like the caller
-        to: user.map_or(Assignee::NotSelf, Assignee::User),
+        to,
         expires_at: now.plus_ms(PAGE_MS),
-    })
+    });
+    let link = all.find(|link| link.is_asked(ask))?;
+    log::debug!("ask {}: a page for {}", ask.id, link.to);
+    links.url(&link).ok()
 }
 
 /// Returns why a holder of the link could not answer.

@@ -11,17 +11,24 @@ use support::server::{Home, Server};
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
-/// Keys of two users and of a manager, and rules for some workflows.
-fn guarded() -> Site {
-    let mut config = r#"
+/// Rules for some workflows.
+const RULES: &str = r#"
 [auth]
 ownership = { roles = ["manager"] }
 rules = [
   { route = "POST /workflows/number/execute", roles = ["manager"] },
   { route = "POST /agents/*", roles = ["manager"] },
 ]
-"#
-    .to_owned();
+"#;
+
+/// Keys of two users and of a manager, and rules for some workflows.
+fn guarded() -> Site {
+    Site::with(Home::new(&with_users(RULES)))
+}
+
+/// Returns the configuration with keys of two users and of a manager.
+pub(super) fn with_users(auth: &str) -> String {
+    let mut config = auth.to_owned();
     for (id, role) in [("ann", "staff"), ("ben", "staff"), ("eve", "manager")] {
         let hash: String = Sha256::digest(id).iter().map(|byte| format!("{byte:02x}")).collect();
         write!(
@@ -31,7 +38,7 @@ rules = [
         )
         .unwrap();
     }
-    Site::with(Home::new(&(config + CONFIG)))
+    config + CONFIG
 }
 
 fn ask(site: &Site, user: &str, method: &str, params: &Value, abilities: &Value) -> Value {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::access::with_users;
 use super::{CONFIG, KEY, Site, answer_to, question};
 use support::server::{Home, Server};
 
@@ -9,8 +10,13 @@ const BASE: &str = "https://green.example";
 
 /// A server that makes links.
 fn site() -> Site {
+    with(CONFIG)
+}
+
+/// A server with this configuration that makes links.
+fn with(config: &str) -> Site {
     let inbox = format!("[inbox]\nsecret = \"secret:TEST_INBOX_KEY\"\nbase_url = \"{BASE}\"\n");
-    let home = Home::new(&format!("{inbox}{CONFIG}"));
+    let home = Home::new(&format!("{inbox}{config}"));
     let mut command = super::command(&home);
     command.env("TEST_INBOX_KEY", KEY);
     Site { server: Server::start(command), home }
@@ -89,4 +95,31 @@ fn a_task_shows_its_page() {
     let done =
         support::eventually("it ends", || Some(now()).filter(|it| it["status"] == "completed"));
     assert_eq!(done["result"]["structuredContent"], json!([]));
+}
+
+#[test]
+fn a_page_counts_as_its_caller_by_a_role() {
+    let site = with(&with_users("[auth]\nownership = { roles = [\"manager\"] }\n"));
+    let call = json!({ "name": "workflow_others", "arguments": {} });
+    let asked = |user: &str| {
+        site.ask_as(&[("x-api-key", user)], "tools/call", &call, &pages()).json()["result"].clone()
+    };
+    let page = page_of(&asked("eve"));
+    assert_eq!(submit(&site, &page, "data=1"), 200);
+    assert_eq!(asked("ann")["structuredContent"]["status"], "suspended", "ann is not asked");
+}
+
+#[test]
+fn there_is_no_page_for_those_who_may_not_answer() {
+    let route = "POST /agents/:id/generations/:generationId/cancel";
+    let rules = format!("[auth]\nrules = [{{ route = \"{route}\", roles = [\"manager\"] }}]\n");
+    let site = with(&with_users(&rules));
+    let call = json!({ "name": "agent_cashier", "arguments": { "prompt": "REFUND" } });
+    for (user, status) in [("ann", Value::from("complete")), ("eve", Value::from("input_required"))]
+    {
+        let asked = site.ask_as(&[("x-api-key", user)], "tools/call", &call, &pages()).json();
+        let result = &asked["result"];
+        assert_eq!(result["resultType"], status, "{user}: {result}");
+        assert_eq!(result.get("inputRequests").is_some(), user == "eve", "{user}");
+    }
 }

@@ -185,11 +185,15 @@ impl Session {
         Ok(self.waiting(generation, asks))
     }
 
-    /// Returns the question of an ask that the caller may answer in a form.
+    /// Returns the question of an ask that the caller may answer, in a form or on a page.
     async fn question_of(&self, ask: &str) -> Option<Question> {
         let (runtime, caller) = (&self.call.runtime, &self.call.caller);
         let ask = inbox::find(runtime, ask, caller).await.ok()?;
-        if !self.is_asked(&ask) {
+        let may_answer = match &ask.subject {
+            AskSubject::Call(of) => self.check_call(of).is_ok(),
+            AskSubject::Step(_) => true,
+        };
+        if !may_answer || !self.is_asked(&ask) {
             return None;
         }
         self.shown(&inbox::describe(runtime, ask).await.ok()?)

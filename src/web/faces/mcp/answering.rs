@@ -67,7 +67,7 @@ impl Session {
                 self.call.settings.config.links.as_ref().filter(|_| abilities.opens_pages)?;
             self.call.check_like(RouteName::LinkToAsk, &ids).ok()?;
             let now = self.call.runtime.clock().now();
-            let url = inbox::page_for(links, &detail.ask, &self.call.caller, now).ok()?;
+            let url = inbox::page_for(links, &detail.ask, &self.call.caller, now)?;
             Some(Question::on_page(detail, url))
         };
         form.or_else(page)
