@@ -1,8 +1,15 @@
 //! Suggestions for misspelt names.
 
+/// Longest name that is compared, in bytes: callers choose names, and a comparison takes as long as
+/// both together.
+const COMPARED_MAX: usize = 256;
+
 /// Returns the known name most similar to a misspelt one, if it is similar enough.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     const SIMILARITY_MIN: f64 = 0.6;
+    if name.len() > COMPARED_MAX {
+        return None;
+    }
     known
         .into_iter()
         .map(|candidate| (similarity(name, candidate), candidate))
@@ -39,6 +46,9 @@ mod tests {
         assert_eq!(nearest("hsot", known).as_deref(), Some("host"));
         assert_eq!(nearest("bodyTimeout", known).as_deref(), Some("body_timeout"));
         assert_eq!(nearest("tls", known), None);
+        let long = "a".repeat(COMPARED_MAX);
+        assert_eq!(nearest(&long, [&*long]).as_deref(), Some(&*long));
+        assert_eq!(nearest(&(long.clone() + "a"), [&*long]), None, "a comparison would take long");
         for (written, expected) in
             [("bb", Some("b")), ("", None), ("a", None), ("ab", Some("b")), ("abb", None)]
         {

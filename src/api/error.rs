@@ -227,7 +227,7 @@ pub enum ApiError {
 }
 
 /// Longest unknown name that a refusal repeats.
-const NAME_BYTES_MAX: usize = 256;
+pub(super) const NAME_BYTES_MAX: usize = 256;
 
 /// A name that refers to nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use greenroom_actors::domain::failure::shortened;
 use greenroom_actors::domain::foreign::{RESERVED_KEY, reserved_key_at};
 use greenroom_actors::domain::nesting::depth_exceeded_at;
 use serde::de::value::MapAccessDeserializer;
@@ -11,7 +12,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::error::Category;
 
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, NAME_BYTES_MAX};
 use crate::nearest::nearest;
 
 /// Maximum nesting of a body.
@@ -197,7 +198,8 @@ fn unknown(path: &str, key: &str, keys: &[&str]) -> ApiError {
         None => format!("unknown key; known keys: {}", beside.join(", ")),
     };
     let place = if place.is_empty() { String::new() } else { format!("{place}.") };
-    ApiError::body(format!("{place}{key}"), what)
+    // a caller chooses it, and it may be as long as a body
+    ApiError::body(format!("{place}{}", shortened(key, NAME_BYTES_MAX)), what)
 }
 
 /// Removes the line and column of the parser; the path is more precise.
@@ -308,6 +310,9 @@ mod tests {
             let refusal = parse_closed::<Narrow>(body.as_bytes()).unwrap_err().to_string();
             assert_eq!(refusal, format!("Invalid request body: {what}"), "for {body}");
         }
+        let long = format!("{{\"{}\":1}}", "a".repeat(1 << 20));
+        let refusal = parse_closed::<Narrow>(long.as_bytes()).unwrap_err().to_string();
+        assert!(refusal.len() < 1024, "{} bytes", refusal.len());
         assert!(parse_closed_or_empty::<Narrow>(b"\n").is_ok());
         assert!(parse_closed::<Narrow>(br#"{"options":{"stepId":"a"},"reason":null}"#).is_ok());
     }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use actix_web::web::Bytes;
+use greenroom_actors::observe::disconnect::Disconnect;
 
 use crate::web::settings::WebConfig;
 use crate::web::subscriber_queue::{SubscriberQueue, Weight};
@@ -70,6 +71,26 @@ impl Heartbeat {
     pub(crate) fn check(&mut self, queue: &SubscriberQueue<Bytes>) -> Reading {
         self.is_checking = false;
         self.reading(queue)
+    }
+
+    /// Watches a queue that has ended until its client has read it all; disconnects a client that takes
+    /// nothing for the whole time.
+    pub(crate) fn watch_end(&self, queue: SubscriberQueue<Bytes>, disconnect: Disconnect) {
+        let stall_max = self.stall_max;
+        actix_web::rt::spawn(async move {
+            while queue.has_receiver() && !queue.is_empty() {
+                let left = queue.len();
+                tokio::time::sleep(stall_max).await;
+                if queue.has_receiver() && queue.len() == left {
+                    log::info!(
+                        "disconnected a client at the end of its stream: it read nothing for \
+                         {stall_max:?}"
+                    );
+                    disconnect();
+                    return;
+                }
+            }
+        });
     }
 
     fn rate(&self, stall: Option<Duration>) -> Reading {

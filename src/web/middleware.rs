@@ -1,9 +1,10 @@
 //! Middleware around every request: its id, checks of hosts and origins, panics, errors of
 //! actix-web, and the headers that every answer has.
 
+mod unread_body;
+
 use std::io;
 use std::panic::AssertUnwindSafe;
-use std::time::Duration;
 
 use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -20,6 +21,7 @@ use actix_web::web::Data;
 use actix_web::{Error, HttpRequest, HttpResponse, ResponseError};
 use futures_util::FutureExt;
 
+use self::unread_body::last;
 use crate::api::accept::prefers_problem;
 use crate::api::{ApiError, ErrorCode};
 use crate::web::admission;
@@ -28,15 +30,12 @@ use crate::web::custom::payload;
 use crate::web::faces::openai;
 use crate::web::gate::is_upgrade;
 use crate::web::origin::Origins;
-use crate::web::peer::Peer;
 use crate::web::pieces::in_pieces;
 use crate::web::request_ids;
 use crate::web::respond::{Refused, X_REQUEST_ID, problem};
 use crate::web::scope::{RequestLine, scope_of};
 use crate::web::settings::Settings;
 
-/// Time from an answer to the close of its connection, if the request's body is left unread.
-const UNREAD_BODY_GRACE: Duration = Duration::from_secs(1);
 const REQUEST_ID_CHARS_MAX: usize = 128;
 /// Headers that pages of other origins may read.
 const EXPOSED: HeaderValue = HeaderValue::from_static(
@@ -116,7 +115,7 @@ async fn answer<B: MessageBody + 'static>(
         OriginCheck::Refused(refusal) => {
             let mut response = headers.refusal(refusal.error_response());
             if leaves_body {
-                end_soon(request.request());
+                response = response.map_body(|_, body| last(request.request(), body));
                 response.head_mut().set_connection_type(ConnectionType::Close);
             }
             return Ok(request.into_response(response));
@@ -137,7 +136,8 @@ async fn answer<B: MessageBody + 'static>(
                 known.unwrap_or_else(|| !may_read || is_unread(response.response()))
             };
             if leaves_body && is_left() {
-                end_soon(response.request());
+                let peer = response.request().clone();
+                response = response.map_body(|_, body| last(&peer, body));
                 let head = response.response_mut().head_mut();
                 head.set_connection_type(ConnectionType::Close);
             }
@@ -242,16 +242,6 @@ fn is_unread<B>(response: &HttpResponse<B>) -> bool {
                 | ErrorCode::BodyTooSlow
         )
     })
-}
-
-/// Closes a connection after its answer has had time to be sent. actix-web would receive an unread
-/// chunked body for as long as the client sends.
-fn end_soon(request: &HttpRequest) {
-    let disconnect = Peer::disconnect_of(request);
-    actix_web::rt::spawn(async move {
-        tokio::time::sleep(UNREAD_BODY_GRACE).await;
-        disconnect();
-    });
 }
 
 /// Puts errors of actix-web and of added handlers into the envelope.

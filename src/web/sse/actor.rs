@@ -295,7 +295,9 @@ impl EventStreamActor {
     }
 
     fn finish(&mut self, ctx: &mut Context<Self>) {
-        self.connection.queue.finish();
+        let Connection { queue, disconnect, .. } = self.connection.clone();
+        queue.finish();
+        self.heartbeat.watch_end(queue, disconnect);
         ctx.stop();
     }
 

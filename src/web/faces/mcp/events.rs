@@ -70,9 +70,11 @@ impl Events {
         self.closed.cancelled().await;
     }
 
-    /// Ends the answer after what was sent.
-    pub(super) fn finish(&self) {
+    /// Ends the answer after what was sent, which the client may take its time to read.
+    pub(super) fn finish(&self, settings: &Settings) {
         self.queue.finish();
+        let heartbeat = Heartbeat::of(&settings.config);
+        heartbeat.watch_end(self.queue.clone(), self.disconnect.clone());
     }
 
     /// Shows proxies that the answer continues, and leaves a client that does not read.

@@ -43,7 +43,7 @@ impl Feed {
             never = self.events.keep_open(&settings) => never,
         };
         self.events.send(&body);
-        self.events.finish();
+        self.events.finish(&settings);
     }
 
     /// Reports a fact if it is one about a step. A client that is behind misses it.

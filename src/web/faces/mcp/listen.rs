@@ -84,7 +84,7 @@ async fn run(session: Session, events: Events, tools: bool, watched: Vec<Watched
         never = events.keep_open(settings) => never,
     }
     events.send(&answered(&session.request, listened(&session.request)));
-    events.finish();
+    events.finish(settings);
 }
 
 impl Session {

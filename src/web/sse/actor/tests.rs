@@ -319,6 +319,23 @@ async fn a_stalled_subscriber_is_disconnected_after_the_timeout() {
 }
 
 #[actix_web::test]
+async fn a_subscriber_that_reads_nothing_of_the_end_is_disconnected() {
+    tokio::time::pause();
+    let stall = WebConfig::default().subscriber_stall;
+    for reads in [false, true] {
+        let mut world = World::new(Begin::Live, WebConfig::default());
+        world.publish(vec![step(1), end(2)]).await;
+        if reads {
+            while world.body.next().await.is_some() {}
+        }
+        tokio::time::sleep(stall.mul_f64(0.9)).await;
+        assert!(!world.was_disconnected());
+        tokio::time::sleep(stall.mul_f64(0.2)).await;
+        assert_eq!(world.was_disconnected(), !reads);
+    }
+}
+
+#[actix_web::test]
 async fn a_full_backlog_of_other_clients_loses_no_event() {
     tokio::time::pause();
     let mut world = World::new(Begin::Live, WebConfig::default());
