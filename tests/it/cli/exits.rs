@@ -54,7 +54,7 @@ const FAILURES: &[(&[&str], i32, &[&str])] = &[
         124,
         &["time is over; execution n-1 continues", "greenroom executions watch n-1"],
     ),
-    (&["executions", "watch", "n-1", "--timeout", "50ms"], 124, &["executions cancel n-1"]),
+    (&["executions", "watch", "n-1", "--timeout", "4s"], 124, &["executions cancel n-1"]),
     (
         &["executions", "resume", "n-1"],
         1,
