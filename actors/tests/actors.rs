@@ -79,6 +79,8 @@ mod generations;
 mod given_up;
 #[path = "actors/guarded_answers.rs"]
 mod guarded_answers;
+#[path = "actors/handed_over_work.rs"]
+mod handed_over_work;
 #[path = "actors/interrupted_runs.rs"]
 mod interrupted_runs;
 #[path = "actors/logs.rs"]

@@ -11,7 +11,8 @@ use std::sync::atomic::Ordering;
 use actix::Context;
 
 use crate::domain::ids::StepPath;
-use crate::domain::machine::{Command, Decision, Handled, Machine, Refusal};
+use crate::domain::machine::{Command, Decision, Handled, Machine, Moment, Refusal};
+use crate::domain::plan::{Step, WorkClass};
 use crate::execution::record::AppendExtras;
 use crate::execution::{EXECUTION_MAILBOX, ExecutionActor};
 use crate::ports::crash_marks::MarkedWork;
@@ -140,8 +141,12 @@ impl ExecutionActor {
         let shared = Arc::clone(&self.shared);
         let mark = || shared.quarantine.mark(&self.id, life.restored_seq, MarkedWork::Decide);
         let marked = life.has_recorded_nothing().then(mark);
-        let machine = Arc::make_mut(&mut life.machine);
-        let handled = shared.at_moment(&self.id, |moment| machine.handle(command, moment));
+        let (machine, stopping) = (Arc::make_mut(&mut life.machine), life.stopping.as_ref());
+        let handled = shared.at_moment(&self.id, |moment| {
+            let missing =
+                |step: &Step| (moment.missing)(step).or_else(|| left_to_next(step, stopping));
+            machine.handle(command, &Moment { missing: &missing, ..*moment })
+        });
         drop(marked);
         match handled {
             Ok(Handled::PutOff(command)) => self.decide_elsewhere(Request { command, then }, ctx),
@@ -315,6 +320,15 @@ impl ExecutionActor {
         } else {
             self.decide_and_record(Command::Recover, ctx);
         }
+    }
+}
+
+/// Returns why a step does not begin in an execution that stops here: its body would never run, and
+/// its attempt would count as interrupted at the next owner.
+fn left_to_next(step: &Step, stopping: Option<&Unavailable>) -> Option<String> {
+    match step.work.class() {
+        WorkClass::Outside | WorkClass::Child => stopping.map(ToString::to_string),
+        WorkClass::Pure | WorkClass::Container(_) | WorkClass::Timer => None,
     }
 }
 
