@@ -143,6 +143,8 @@ struct LiveExecution {
     /// Answered when the last append is durable and nothing more will be recorded; several if the
     /// process ends while the execution is handed over.
     stops: Vec<Sender<()>>,
+    /// Interrupted generations record how far they are, which has to come before the answers to `stops`.
+    awaits_records: bool,
     /// Reason why the execution stops, when the process ends or another one is to serve it: no body
     /// begins and no caller is kept waiting.
     stopping: Option<Unavailable>,
@@ -246,7 +248,7 @@ impl ExecutionActor {
     /// Reports to the supervisor that there is nothing to do but wait for a command.
     fn report_if_idle(&mut self, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
-        if !life.pending.is_empty() || life.deciding.is_busy() {
+        if !life.pending.is_empty() || life.deciding.is_busy() || life.awaits_records {
             return;
         }
         for stop in life.stops.drain(..) {
@@ -315,6 +317,7 @@ impl LiveExecution {
             suspended_at: None,
             running: None,
             stops: Vec::new(),
+            awaits_records: false,
             stopping: None,
         }
     }
@@ -333,6 +336,7 @@ impl Actor for ExecutionActor {
 
     fn stopped(&mut self, _: &mut Self::Context) {
         if std::thread::panicking() {
+            self.interrupt_bodies();
             self.report_exit(ExitCause::Panicked);
         }
     }

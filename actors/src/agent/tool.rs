@@ -18,7 +18,7 @@ pub use self::content::Content;
 pub(crate) use self::context::Expiry;
 pub use self::context::{Answers, ToolContext, ToolSlot};
 pub use self::error::ToolError;
-pub(crate) use self::note::{Note, NoteRecipient, NoteSender, StepNote};
+pub(crate) use self::note::{IsInterrupted, Note, NoteRecipient, NoteSender, StepNote};
 pub use self::withdrawal::WithdrawalFunction;
 pub(crate) use self::withdrawal::WithdrawnQuestion;
 

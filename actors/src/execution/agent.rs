@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use actix::{Arbiter, Context};
 use futures_util::FutureExt;
+use futures_util::future::join_all;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::PendingAsk;
@@ -20,7 +21,7 @@ use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::{ExecutionId, StepPath, step_generation_id};
 use crate::domain::machine::{AgentCall, Machine, Moment, Spent, StepResult};
 use crate::domain::trace::{Trace, TraceOrigin};
-use crate::execution::bodies::{Body, BodyEnd, timed_out};
+use crate::execution::bodies::{Body, BodyEnd, is_set, timed_out};
 use crate::execution::calls::milliseconds;
 use crate::execution::progress::ProgressRelay;
 use crate::execution::{ExecutionActor, LiveExecution};
@@ -28,6 +29,9 @@ use crate::observe::trace::execution::attempt_span;
 use crate::ports::model::{Message, ModelOptions, Role, Usage};
 use crate::ports::store::{Generations, StepOrigin};
 use crate::requests::Unavailable;
+
+/// Time that the records of interrupted generations may take.
+const LAST_RECORDS: Duration = Duration::from_secs(2);
 
 impl ExecutionActor {
     pub(super) fn start_agent(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
@@ -41,7 +45,7 @@ impl ExecutionActor {
         self.prepare(path, attempt, evaluate, begin, ctx);
     }
 
-    /// Starts the generation at once; dropping the body cancels it. Without subscribers its events
+    /// Starts the generation at once; dropping the body cancels it, or interrupts it. Without subscribers its events
     /// have no recipient, and the model is asked for whole answers.
     fn generation(&mut self, path: &StepPath, attempt: u32, call: AgentCall) -> Option<Body> {
         if let Some(missing) = self.shared.missing_for_agent(&call.agent) {
@@ -64,7 +68,9 @@ impl ExecutionActor {
         let subscriber = relay.as_ref().map(|relay| relay.subscriber());
         let history = Arc::clone(&deps.generations);
         let arbiter = Arbiter::current();
-        let generation = spawn_generation(&arbiter, deps, request, id.clone(), subscriber);
+        let interrupted = Arc::default();
+        let mut generation = spawn_generation(&arbiter, deps, request, id.clone(), subscriber);
+        generation.leave_if(is_set(&interrupted));
         let flushed = relay.as_ref().map(|relay| relay.flushed());
         let (holds, limit) = (life.holds(), limit_ms.map(Duration::from_millis));
         let work = async move {
@@ -86,12 +92,43 @@ impl ExecutionActor {
             }
         };
         let (tool, cancellation) = (None, CancellationToken::new());
-        let interrupted = Arc::default();
         Some(Body { work: work.boxed(), tool, cancellation, interrupted, relay })
     }
 }
 
 impl ExecutionActor {
+    /// Has the execution stop only when the generations of its steps have recorded how far they are:
+    /// its next owner continues them from there.
+    pub(super) fn await_records(&mut self, ctx: &mut Context<Self>) {
+        let (Some(life), Some(deps)) = (&mut self.life, self.shared.generations.get()) else {
+            return;
+        };
+        let live = Arc::clone(&deps.live);
+        let run_of = |path: &StepPath| {
+            let (step, node) = life.machine.node(path)?;
+            let id =
+                step.work.agent().map(|_| step_generation_id(&self.id, path, node.failures))?;
+            let actor = live.actor(&id)?;
+            Some((id, actor))
+        };
+        let runs: Vec<_> = life.in_flight.keys().filter_map(|(path, _)| run_of(path)).collect();
+        if runs.is_empty() {
+            return;
+        }
+        life.awaits_records = true;
+        let recorded = async move {
+            let left = runs.iter().map(|(id, actor)| live.left(id, actor));
+            if timeout(LAST_RECORDS, join_all(left)).await.is_err() {
+                log::warn!("generations of an execution that stops may count as interrupted");
+            }
+        };
+        self.background_query(recorded, ctx, |actor, (), _| {
+            if let Some(life) = &mut actor.life {
+                life.awaits_records = false;
+            }
+        });
+    }
+
     /// Has the generations looked at for which steps begin to wait: their asks could be answered
     /// before that was recorded, when no step was there to resume.
     pub(super) fn await_generations(&self, durable: &[Recorded]) {

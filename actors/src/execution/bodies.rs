@@ -8,6 +8,7 @@ use actix::{ActorFutureExt, AsyncContext, Context, SpawnHandle, WrapFuture};
 use futures_util::future::BoxFuture;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::agent::tool::IsInterrupted;
 use crate::domain::fact::Recorded;
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::StepPath;
@@ -162,14 +163,20 @@ impl ExecutionActor {
 
     /// Drops all bodies, to be continued later: in the next process, or in another one.
     pub(super) fn drop_bodies(&mut self, ctx: &mut Context<Self>) {
+        self.interrupt_bodies();
         let Some(life) = &mut self.life else { return };
         for (_, body) in life.in_flight.drain() {
-            body.interrupted.store(true, Ordering::Relaxed);
             ctx.cancel_future(body.handle);
         }
         for limit in life.children.drain().filter_map(|(_, child)| child.limit) {
             ctx.cancel_future(limit);
         }
+    }
+
+    /// Marks all bodies as ones that continue later: what they have begun is then left to that.
+    pub(super) fn interrupt_bodies(&self) {
+        let bodies = self.life.iter().flat_map(|life| life.in_flight.values());
+        bodies.for_each(|body| body.interrupted.store(true, Ordering::Relaxed));
     }
 
     pub(super) fn untrack_child(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
@@ -256,6 +263,12 @@ impl ExecutionActor {
             actor.report_if_idle(ctx);
         }));
     }
+}
+
+/// Returns a look at the mark of a body that is dropped to be continued later.
+pub(super) fn is_set(interrupted: &Arc<AtomicBool>) -> IsInterrupted {
+    let interrupted = Arc::clone(interrupted);
+    Arc::new(move || interrupted.load(Ordering::Relaxed))
 }
 
 pub(super) fn timed_out(ms: u64) -> AttemptFailure {

@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use actix::{AsyncContext, Context};
@@ -24,7 +24,7 @@ use crate::domain::machine::{
 use crate::domain::message::ToolOutcome;
 use crate::domain::question::{Question, Questions};
 use crate::domain::trace::Trace;
-use crate::execution::bodies::{Body, BodyEnd, panic_text, timed_out};
+use crate::execution::bodies::{Body, BodyEnd, is_set, panic_text, timed_out};
 use crate::execution::progress::{ProgressRelay, RelayGuard};
 use crate::execution::{ExecutionActor, LiveExecution};
 use crate::function::{ProgressSender, StepContext, StepFunction, StepOutcome};
@@ -59,10 +59,7 @@ impl ExecutionActor {
                 attempt,
                 execution: ctx.address().recipient(),
             },
-            is_interrupted: {
-                let interrupted = Arc::clone(&interrupted);
-                Arc::new(move || interrupted.load(Ordering::Relaxed))
-            },
+            is_interrupted: is_set(&interrupted),
         };
         let begun = self.work_of(life, path, attempt, (call, notes), &token);
         match begun {

@@ -19,6 +19,7 @@ impl ExecutionActor {
         if let Some(life) = &mut self.life {
             life.stopping = Some(why.clone());
         }
+        self.await_records(ctx);
         self.drop_bodies(ctx);
         self.decide_ends_only(why, ctx);
         self.decide_and_record(Command::Release, ctx);

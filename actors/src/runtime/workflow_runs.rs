@@ -7,6 +7,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use tokio::sync::oneshot;
 
 use crate::agent::generation::tools::RunWorkflow;
+use crate::agent::tool::IsInterrupted;
 use crate::commands::{
     ControlCommand, ExecutionCommand, StartAnswer, StartCommand, StartRefusal, Subject,
 };
@@ -33,9 +34,10 @@ impl RunWorkflow for WorkflowRuns {
         &self,
         start: StartExecution,
         depth: u32,
+        is_interrupted: Option<IsInterrupted>,
     ) -> BoxFuture<'static, Result<ExecutionOutcome, StartError>> {
         let shared = self.shared.upgrade();
-        async move { run(shared.ok_or_else(ending)?, start, depth).await }.boxed()
+        async move { run(shared.ok_or_else(ending)?, start, depth, is_interrupted).await }.boxed()
     }
 }
 
@@ -43,6 +45,7 @@ async fn run(
     shared: Arc<Shared>,
     mut request: StartExecution,
     depth: u32,
+    is_interrupted: Option<IsInterrupted>,
 ) -> Result<ExecutionOutcome, StartError> {
     let workflow = request.workflow_id.clone();
     let id = shared.execution_id(request.execution_id.clone());
@@ -52,7 +55,7 @@ async fn run(
     start.depth = depth;
     let (answer, reply) = oneshot::channel();
     let command = StartCommand::internal(plan, start, claim, StartAnswer::OnSettled(answer));
-    let mut waiting = CancelOnDrop { shared, id, workflow, is_settled: false };
+    let mut waiting = CancelOnDrop { shared, id, workflow, is_settled: false, is_interrupted };
     waiting.shared.deliver(waiting.id.clone(), ExecutionCommand::Start(Box::new(command)));
     let outcome = match reply.await {
         Ok(Ok(outcome)) => outcome,
@@ -76,6 +79,8 @@ struct CancelOnDrop {
     id: ExecutionId,
     workflow: String,
     is_settled: bool,
+    /// Of the caller.
+    is_interrupted: Option<IsInterrupted>,
 }
 
 impl CancelOnDrop {
@@ -98,8 +103,10 @@ impl CancelOnDrop {
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        // At the end of the process it is left to the next one, as after a crash.
-        if !self.is_settled && !self.shared.ending.is_cancelled() {
+        // The caller waits for it again: in the next process, as after a crash, or in another one.
+        let is_left = self.shared.ending.is_cancelled()
+            || self.is_interrupted.as_ref().is_some_and(|is_interrupted| is_interrupted());
+        if !self.is_settled && !is_left {
             let reason = Some("The call that waited for it was cancelled".to_owned());
             let workflow = std::mem::take(&mut self.workflow);
             let subject = Subject { workflow, visibility: Visibility::Everything };
@@ -164,7 +171,7 @@ mod tests {
         let calls = Arc::default();
         let world = world(&calls).await;
         let workflows = &world.runtime.generations.workflows;
-        let run = || workflows.run(start("slow", "g1.c1", json!({ "n": 1 })), 3);
+        let run = || workflows.run(start("slow", "g1.c1", json!({ "n": 1 })), 3, None);
 
         // Concurrently, and after the end.
         let (first, second) = futures_util::future::join(run(), run()).await;
@@ -184,7 +191,7 @@ mod tests {
         let mut request = start("slow", "g1.c1", json!({ "n": 1 }));
         request.user_id = Some("anna".to_owned());
         request.conversation_id = Some("c".to_owned());
-        world.runtime.generations.workflows.run(request, 3).await.unwrap();
+        world.runtime.generations.workflows.run(request, 3, None).await.unwrap();
 
         let id = target("slow", "g1.c1").execution_id;
         let facts = world
@@ -206,7 +213,7 @@ mod tests {
         let statuses = [("dropped", Status::Cancelled), ("left", Status::Completed)];
         for (id, status) in statuses {
             let run = start("slow", id, json!({ "n": 1 }));
-            let run = world.runtime.generations.workflows.run(run, 1);
+            let run = world.runtime.generations.workflows.run(run, 1, None);
             assert!(tokio::time::timeout(Duration::from_millis(50), run).await.is_err());
             pass(Duration::from_millis(100)).await;
             let state = world.runtime.describe(&target("slow", id)).await.unwrap();
@@ -224,11 +231,13 @@ mod tests {
             ("slow", json!({}), "input validation failed: n: missing"),
         ];
         for (workflow, input, why) in rows {
-            let started = world.runtime.generations.workflows.run(start(workflow, "x", input), 1);
+            let started =
+                world.runtime.generations.workflows.run(start(workflow, "x", input), 1, None);
             assert_eq!(started.await.unwrap_err().to_string(), why);
         }
         world.runtime.drain(Duration::from_millis(1)).await;
-        let run = world.runtime.generations.workflows.run(start("slow", "x", json!({ "n": 1 })), 1);
+        let run =
+            world.runtime.generations.workflows.run(start("slow", "x", json!({ "n": 1 })), 1, None);
         assert_eq!(run.await.unwrap_err().to_string(), "the server is shutting down");
     }
 }

@@ -38,7 +38,8 @@ pub(crate) struct ForgetUserOfGeneration {
     pub(crate) done: oneshot::Sender<()>,
 }
 
-/// Stops a generation because the process is shutting down.
+/// Stops a generation because the process is shutting down, or another one is to serve what waits for
+/// it.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct Interrupt;

@@ -25,12 +25,12 @@ pub(super) struct Control {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Stop {
     Cancelled,
-    /// The process is shutting down.
+    /// The process is shutting down, or another one continues the run.
     Interrupted,
 }
 
 impl Control {
-    /// Returns true once the run stops because the process ends.
+    /// Returns true once the run stops to be continued later.
     pub(super) fn is_interrupted(&self) -> bool {
         matches!(self.stop, Some(Stop::Interrupted))
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use actix::{Actor as _, Addr, ArbiterHandle};
 use tokio::sync::oneshot;
 
+use crate::agent::tool::IsInterrupted;
 use crate::ask_alarm::AskAlarm;
 use crate::home::Home;
 use crate::mailbox::force_send;
@@ -18,7 +19,9 @@ use crate::requests::Unavailable;
 use crate::shard::evaluation::Evaluations;
 
 use super::active::ActiveGenerations;
-use super::actor::{CancelGeneration, GenerationActor, PauseGeneration, UnpauseGeneration};
+use super::actor::{
+    CancelGeneration, GenerationActor, Interrupt, PauseGeneration, UnpauseGeneration,
+};
 use super::compiled::CompiledAgents;
 use super::generation_registry::GenerationRegistry;
 use super::left_behind::LeftBehind;
@@ -101,7 +104,7 @@ pub fn spawn_generation(
     };
     let recording = start.recording();
     let actor = GenerationActor::start_in_arbiter(arbiter, |_| GenerationActor::new(start));
-    let guard = CancelOnDrop { actor, is_detached: false };
+    let guard = CancelOnDrop { actor, is_detached: false, is_interrupted: None };
     GenerationHandle { state: State::Live { awaited, begun: Some(begun), recording, guard } }
 }
 
@@ -197,6 +200,15 @@ impl GenerationHandle {
         }
     }
 
+    /// Has the generation interrupted rather than cancelled when the handle is dropped, if what waits
+    /// for it is to continue elsewhere.
+    pub(crate) fn leave_if(&mut self, is_interrupted: IsInterrupted) {
+        match &mut self.state {
+            State::Ended(_) => {}
+            State::Live { guard, .. } => guard.is_interrupted = Some(is_interrupted),
+        }
+    }
+
     fn actor(&self) -> Option<&Addr<GenerationActor>> {
         match &self.state {
             State::Ended(_) => None,
@@ -231,17 +243,29 @@ impl PauseHandle {
     }
 }
 
-/// Cancels on drop, which has no effect after the end.
-#[derive(Debug)]
+/// Cancels on drop, or interrupts, which has no effect after the end.
 struct CancelOnDrop {
     actor: Addr<GenerationActor>,
     is_detached: bool,
+    is_interrupted: Option<IsInterrupted>,
+}
+
+impl std::fmt::Debug for CancelOnDrop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CancelOnDrop")
+            .field("is_detached", &self.is_detached)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        if !self.is_detached {
-            force_send(&self.actor, CancelGeneration { ended: None });
+        if self.is_detached {
+            return;
+        }
+        match self.is_interrupted.as_ref().is_some_and(|is_interrupted| is_interrupted()) {
+            true => force_send(&self.actor, Interrupt),
+            false => force_send(&self.actor, CancelGeneration { ended: None }),
         }
     }
 }

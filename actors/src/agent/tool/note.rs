@@ -34,13 +34,14 @@ pub(crate) struct StepNote {
     pub(crate) memo: Arc<Value>,
 }
 
+/// Returns true once what makes a call stops because the process ends, or another one is to serve it.
+pub(crate) type IsInterrupted = Arc<dyn Fn() -> bool + Send + Sync>;
+
 /// Sender of the notes of a call.
 #[derive(Clone)]
 pub(crate) struct NoteSender {
     pub(crate) recipient: NoteRecipient,
-    /// Returns true once what makes the call stops because the process ends, or another one is to
-    /// serve it.
-    pub(crate) is_interrupted: Arc<dyn Fn() -> bool + Send + Sync>,
+    pub(crate) is_interrupted: IsInterrupted,
 }
 
 /// Recipient of the notes of a call.

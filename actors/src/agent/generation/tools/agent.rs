@@ -43,7 +43,13 @@ pub(super) async fn ask(
     let mut request = request(agent_id, prompt, context, depth);
     request.continues = is_repeated;
     let arbiter = Arbiter::current();
-    let generation = spawn_generation(&arbiter, deps.clone(), request, id.to_string(), None);
+    let mut generation = spawn_generation(&arbiter, deps.clone(), request, id.to_string(), None);
+    // a repeated call of a step asks another one
+    if context.generation_id.is_some()
+        && let Some(notes) = &context.notes
+    {
+        generation.leave_if(Arc::clone(&notes.is_interrupted));
+    }
     match generation.outcome().await {
         Ok(answer) if answer.is_suspended() => {
             ToolReturn::waiting(Waiting::Child { generation_id: id, asks: answer.asks })

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
 use crate::agent::generation::GenerationDeps;
-use crate::agent::tool::ToolContext;
+use crate::agent::tool::{IsInterrupted, ToolContext};
 use crate::domain::fact::Suspension;
 use crate::domain::hash::short_hash;
 use crate::domain::ids::ExecutionId;
@@ -20,12 +20,13 @@ use super::{ToolReturn, unavailable_for_model};
 pub(crate) trait RunWorkflow: Send + Sync {
     /// Starts the execution, with `depth` agents and workflows above it, and waits until it is
     /// suspended or ends. If it exists already, waits for that one instead. Dropping the future
-    /// cancels the execution if it is still running; a shutdown does not, it continues after the
-    /// restart.
+    /// cancels the execution if it is still running, unless the caller is interrupted, and waits for
+    /// it again later.
     fn run(
         &self,
         start: StartExecution,
         depth: u32,
+        is_interrupted: Option<IsInterrupted>,
     ) -> BoxFuture<'static, Result<ExecutionOutcome, StartError>>;
 }
 
@@ -52,7 +53,8 @@ pub(super) async fn run(
         idempotency: None,
         trace: context.trace.clone().into(),
     };
-    let ended = deps.workflows.run(start, depth).await;
+    let is_interrupted = context.notes.as_ref().map(|notes| Arc::clone(&notes.is_interrupted));
+    let ended = deps.workflows.run(start, depth, is_interrupted).await;
     ended
         .map_err(|error| message_for_model(workflow_id, &error))
         .and_then(|rest| outcome_for_model(workflow_id, rest))
@@ -119,6 +121,7 @@ impl RunWorkflow for NoWorkflows {
         &self,
         start: StartExecution,
         _: u32,
+        _: Option<IsInterrupted>,
     ) -> BoxFuture<'static, Result<ExecutionOutcome, StartError>> {
         Box::pin(std::future::ready(Err(StartError::UnknownWorkflow(start.workflow_id))))
     }
