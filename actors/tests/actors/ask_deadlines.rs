@@ -3,23 +3,27 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use greenroom_actors::RuntimeLimits;
 use greenroom_actors::agent::generation::GenerationRequest;
 use greenroom_actors::domain::assignment::AskRules;
 use greenroom_actors::domain::definition::{StepDefinition, SuspendRule};
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
+use greenroom_actors::ports::model::scripted::ScriptedModel;
 use greenroom_actors::ports::store::{
     Ask, AskChange, AskFilter, AskKind, AskState, Asks as _, ContinuationChange, GenerationRecord,
-    GenerationStatus, GenerationWrite, Generations as _, NewAsk,
+    GenerationStatus, GenerationWrite, Generations as _, NewAsk, Status,
 };
-use greenroom_actors::testkit::{World, pass, start};
+use greenroom_actors::requests::StepStatus;
+use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::json;
 
 use crate::approvals::{
-    Effects, ask, calls, denied, generate, guarded, over_100, recorded, request, text, world,
+    Effects, ask, calls, denied, generate, guarded, over_100, recorded, registry, request, text,
+    world,
 };
 use crate::ask_access;
-use crate::workflows::workflow;
+use crate::workflows::{Calls, all, resume, run, spawn, with_functions, workflow};
 
 /// More asks than are read at once.
 const MANY: usize = 150;
@@ -122,6 +126,38 @@ async fn deadlines_of_more_asks_than_are_read_at_once_pass_in_one_look() {
         assert_eq!(status, GenerationStatus::Completed);
         assert_eq!(outcomes, vec![denied("refused: it was not answered in time"); MANY / 3]);
     }
+}
+
+#[actix::test]
+async fn a_deadline_of_the_agent_of_a_step_ends_no_pause() {
+    tokio::time::pause();
+    let call = calls(&[("c1", "refund", json!({ "amount": 500 }))]);
+    let model = ScriptedModel::local([call, text("done")]);
+    let tools = vec![guarded(&Effects::default(), over_100().deadline(DEADLINE))];
+    let mut registry = registry(&model, tools);
+    let asks = registry.workflows["w"].definition.steps.clone();
+    let blocks = vec![("one", asks), ("two", vec![run("works", "hang")])];
+    registry.workflows = registry_of([workflow("w", vec![all("both", blocks)])]).workflows;
+    let registry = with_functions(registry, &Calls::default());
+    let world = World::launch(registry, RuntimeLimits::default()).await;
+    spawn(&world, start("w", "e", json!({})));
+    pass(Duration::from_secs(1)).await;
+    let paused = world.runtime.suspend(&target("w", "e"), None, None).await;
+    assert!(paused.is_ok(), "{paused:?}");
+    let shown = async || {
+        let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+        (state.status, state.suspension.and_then(|it| it.id.clone()))
+    };
+    let before = shown().await;
+    pass(PAST_DEADLINE).await;
+    assert_eq!(open(&world, AskKind::Approval).await, []);
+    assert_eq!(shown().await, before);
+    let runtime = world.runtime.clone();
+    actix::spawn(async move { drop(runtime.resume(&target("w", "e"), resume(json!({}))).await) });
+    pass(Duration::from_secs(1)).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    let asked = state.steps.iter().find(|step| step.path.ends_with("ask")).unwrap();
+    assert_eq!((state.status, asked.status), (Status::Running, StepStatus::Completed));
 }
 
 #[actix::test]

@@ -32,7 +32,8 @@ pub struct Resume {
     /// Rules of the ask as they are now, once they are known.
     #[serde(skip)]
     pub rules: Option<Arc<AskRules>>,
-    /// True if the asks of the step's generation are answered. Only this ends a wait for them.
+    /// True if the asks of the step's generation are answered. Only this ends a wait for them, and it
+    /// leaves a pause as it is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_of_generation: bool,
     #[serde(skip)]
@@ -109,11 +110,14 @@ impl Machine {
         {
             return Ok(Some(own_check(Some(path), &wait.id, resume)));
         }
-        let Resume { data, by, .. } = resume;
+        let Resume { data, by, is_of_generation, .. } = resume;
         let resumed = Self::resumed(Arc::clone(&path), node, data, ResumedBy::Caller);
         batch.by = by;
         if self.state.hold.is_some() {
-            self.lift_hold(Arc::new(Value::Null), moment, batch);
+            // its asks may have ended by their deadline, or long ago: no caller ends the pause
+            if !is_of_generation {
+                self.lift_hold(Arc::new(Value::Null), moment, batch);
+            }
         } else if self.state.announced == Status::Suspended {
             self.record(Fact::WorkflowResumed, moment, batch);
         }

@@ -1,6 +1,8 @@
 //! A pause by a caller: running bodies finish, nothing else happens.
 
-use greenroom_domain::machine::{Command, Refusal};
+use std::sync::Arc;
+
+use greenroom_domain::machine::{Command, Refusal, Resume};
 use greenroom_domain::status::Status;
 use serde_json::{Value, json};
 
@@ -87,6 +89,25 @@ fn a_step_may_suspend_itself_during_a_pause() {
         "the hold is the suspension shown"
     );
     assert_eq!(world.resume("y")[1], "a is answered \"y\"");
+}
+
+#[test]
+fn it_outlasts_the_wait_for_the_asks_of_a_generation() {
+    let asks = vec![agent("helper", None)];
+    let mut world = World::of(vec![all("both", [("one", asks), ("two", vec![run("a")])])]);
+    world.ask("both/one/helper");
+    world.hold();
+    let hold = |world: &World| world.machine.state().hold.as_ref().map(|hold| Arc::clone(&hold.id));
+    let before = hold(&world);
+    let step_id = Some("helper".to_owned());
+    let answered = Resume { step_id, is_of_generation: true, ..Resume::default() };
+    assert_eq!(world.send(Command::Resume(answered)), ["both/one/helper is answered null"]);
+    assert_eq!((world.status(), hold(&world)), (Status::Suspended, before));
+    assert_eq!(world.finish("both/two/a", 5), ["both/two/a gives 5"]);
+    assert_eq!(
+        world.resume(Value::Null),
+        ["lifted with null", "resumed", "both/one/helper starts #2"]
+    );
 }
 
 #[test]
