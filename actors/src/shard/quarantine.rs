@@ -25,8 +25,8 @@ pub(crate) struct Quarantine {
 /// Executions that earlier processes died with.
 #[derive(Default)]
 struct Crashed {
-    /// Executions to be failed, with their error.
-    doomed: HashMap<ExecutionId, Arc<str>>,
+    /// Executions to be failed, with the number of their last event then, and their error.
+    doomed: HashMap<ExecutionId, (u64, Arc<str>)>,
     /// Executions that cannot even be read.
     unreadable: HashSet<ExecutionId>,
 }
@@ -69,9 +69,11 @@ impl Quarantine {
         doomed
     }
 
-    /// Returns the error that an execution is to be failed with, if it is.
-    pub(crate) fn error_of(&self, id: &ExecutionId) -> Option<Arc<str>> {
-        self.crashed.get()?.doomed.get(id).cloned()
+    /// Returns the error that an execution is to be failed with, if it is. One that has got further
+    /// since has failed already, and may have to be compensated.
+    pub(crate) fn error_of(&self, id: &ExecutionId, last_seq: u64) -> Option<Arc<str>> {
+        let (marked, error) = self.crashed.get()?.doomed.get(id)?;
+        (*marked == last_seq).then(|| Arc::clone(error))
     }
 
     pub(crate) fn is_unreadable(&self, id: &ExecutionId) -> bool {
@@ -102,7 +104,7 @@ impl Quarantine {
 
 impl Crashed {
     fn take(&mut self, crash: &Crash) {
-        let Crash { mark: CrashMark { execution, work, .. }, count } = crash;
+        let Crash { mark: CrashMark { execution, last_seq, work }, count } = crash;
         let doing = doing(*work);
         let error = format!(
             "set aside: the process died {count} times while it was {doing}, at the same point"
@@ -110,7 +112,9 @@ impl Crashed {
         log::error!("execution {execution}: {error}");
         match work {
             MarkedWork::Load => drop(self.unreadable.insert(execution.clone())),
-            MarkedWork::Decide => drop(self.doomed.insert(execution.clone(), Arc::from(error))),
+            MarkedWork::Decide => {
+                self.doomed.insert(execution.clone(), (*last_seq, Arc::from(error)));
+            }
         }
     }
 

@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
+use greenroom_actors::domain::definition::{
+    Body, Compensation, RetryPolicy, StepDefinition, StepKind,
+};
 use greenroom_actors::domain::failure::ErrorKind;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::crash_marks::{CrashMark, CrashMarks as _, MarkedWork};
@@ -11,7 +14,9 @@ use greenroom_actors::requests::{DescribeError, ExecutionState, Unavailable};
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
 
-use crate::workflows::{Calls, ask, map, resume, run, sleep, spawn, with_functions, workflow};
+use crate::workflows::{
+    Calls, ask, function, map, resume, run, sleep, spawn, with_functions, workflow,
+};
 
 /// Workflows that wait for a person, for a timer, and for a running step.
 const WAITING: [&str; 3] = ["asks", "sleeps", "works"];
@@ -74,6 +79,41 @@ async fn an_execution_fails_after_two_crashes_at_the_same_point_and_others_conti
         assert_eq!(world.runtime.stats().executions_set_aside, 0, "{pill}");
         assert_eq!(state(&world, pill).await.unwrap().last_seq, ended.last_seq, "{pill}");
     }
+}
+
+#[actix::test]
+async fn an_execution_that_was_set_aside_compensates_however_often_it_is_loaded() {
+    tokio::time::pause();
+    let body = Body::Run { function: "undo".to_owned(), version: None };
+    let retry = RetryPolicy { attempts: 2, delay_ms: 60_000, ..RetryPolicy::default() };
+    let rule = Compensation { retry, ..Compensation::new(StepKind::Then { body }) };
+    let acts = StepDefinition { compensate: Some(Box::new(rule)), ..map("act", json!("1")) };
+    let undone = Calls::default();
+    let counted = undone.clone();
+    let undo = function(move |context| {
+        counted.add_one();
+        async move {
+            match context.attempt {
+                1 => Err("not now".into()),
+                _ => Ok(json!("undone").into()),
+            }
+        }
+    });
+    let mut registry = registry_of([workflow("acts", vec![acts, ask("a")])]);
+    registry.functions.insert("undo".to_owned(), undo);
+    let mut world = World::launch(registry, RuntimeLimits::default()).await;
+    world.runtime.execute(start("acts", "acts", json!({}))).await.unwrap();
+    for _ in 0..2 {
+        world = crash(world, "acts", MarkedWork::Decide).await;
+    }
+    pass(Duration::from_secs(30)).await;
+    let state_of = async || state(&world, "acts").await.unwrap();
+    assert_eq!((undone.count(), world.live(), state_of().await.status), (1, 0, Status::Running));
+    pass(Duration::from_secs(60)).await;
+    let ended = state_of().await;
+    assert_eq!((undone.count(), ended.status), (2, Status::Error));
+    let compensation = ended.compensation.unwrap();
+    assert_eq!((compensation.completed, compensation.remaining), (1, 0));
 }
 
 #[actix::test]

@@ -27,8 +27,7 @@ impl Supervisor {
             return;
         }
         let is_patient = command.is_patient();
-        let end = self.shared.quarantine.error_of(&id).map(ExecutionCommand::set_aside);
-        let commands = end.into_iter().chain([command]).collect();
+        let commands = vec![command];
         let loading = Loading { turn: Turn::Requested, commands, forgotten: Vec::new() };
         if is_patient {
             self.await_turn(id, loading, ctx);
@@ -113,6 +112,8 @@ impl Supervisor {
     ) {
         let answer = |command| answer_from_rows(&self.shared, &restored, command);
         let mut left: Vec<ExecutionCommand> = commands.into_iter().filter_map(answer).collect();
+        let last_seq = restored.machine.state().last_seq();
+        let end = self.shared.quarantine.error_of(id, last_seq).map(ExecutionCommand::set_aside);
         let memory = &self.shared.memory;
         let bytes = restored.machine.state().memory;
         let room = memory.claim(bytes);
@@ -120,10 +121,11 @@ impl Supervisor {
             let refused = left.extract_if(.., |command| command.needs_room());
             refused.for_each(|command| command.refuse(self.shared.no_memory()));
         }
-        if left.is_empty() {
+        if left.is_empty() && end.is_none() {
             return;
         }
-        if room.is_none() && turn.is_requested() && left.iter().all(ExecutionCommand::is_patient) {
+        let can_wait = end.is_none() && left.iter().all(ExecutionCommand::is_patient);
+        if room.is_none() && turn.is_requested() && can_wait {
             // The caller has been answered, and the other commands can wait.
             let loading = Loading { turn, commands: left, forgotten: Vec::new() };
             self.await_turn(id.clone(), loading, ctx);
@@ -132,7 +134,7 @@ impl Supervisor {
         let claim = room.unwrap_or_else(|| memory.claim_anyway(bytes));
         Counters::add_one(&self.shared.counters.rebuilt);
         self.spawn(id, ExecutionSeed::Restored(Box::new(restored), claim), ctx);
-        left.into_iter().for_each(|command| self.pass(id, command, ctx));
+        end.into_iter().chain(left).for_each(|command| self.pass(id, command, ctx));
     }
 
     /// Continues an execution when the store accepts writes.
