@@ -80,7 +80,7 @@ impl Shared {
 
     /// Erases a user from the memory of this process, and first from its generations, whose records
     /// would restore deleted data: those for which a step waits continue without the user, the others
-    /// are cancelled.
+    /// are cancelled. Resolves when what this process had queued for the store is stored.
     pub(crate) async fn forget_here(&self, user: &Arc<str>) -> Result<(), Unavailable> {
         if let Some(deps) = self.generations.get() {
             let running = deps.live.of_user(user).into_iter().map(forgotten);
@@ -91,6 +91,8 @@ impl Shared {
             join_all(routes.shards.iter().map(forget)).await;
         }
         self.feed.forget_user(Arc::clone(user)).await;
+        // facts that are queued may name the user, and would come behind the erasure
+        self.unless_outage(None, self.store.settled()).await??;
         Ok(())
     }
 

@@ -310,6 +310,10 @@ impl Journal for MemoryStore {
         !self.faults.refuses_writes() && !self.faults.delays_appends()
     }
 
+    fn settled(&self) -> Written<()> {
+        self.faults.after_outage(Box::pin(ready(Ok(()))))
+    }
+
     fn change_timers(&self, _: usize, changes: Vec<TimerChange>) {
         let changed = self.write(|state| {
             let changes = match self.own() {

@@ -24,6 +24,7 @@ mod timers;
 mod traces;
 mod turn_timing;
 
+use std::future::ready;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -292,6 +293,13 @@ pub trait Journal: Send + Sync {
     /// Returns true if writes are expected to succeed.
     fn is_writable(&self) -> bool {
         true
+    }
+
+    /// Resolves when every append that was queued before the call has an outcome, and fails if that
+    /// takes too long. The default suffices for a store of one process whose
+    /// [`Conversations::forget_user`] comes behind them.
+    fn settled(&self) -> Written<()> {
+        Box::pin(ready(Ok(())))
     }
 
     /// Queues timer changes without facts (removal of a fired timer that is no longer needed),

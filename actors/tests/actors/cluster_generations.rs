@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use actix::{Actor, AsyncContext, Context, Handler, WrapFuture};
+use futures_util::FutureExt as _;
+use greenroom_actors::RuntimeLimits;
 use greenroom_actors::agent::Approval;
 use greenroom_actors::agent::generation::{
     GenerationEvent, GenerationProgress, GenerationRequest, GenerationSubscriber,
@@ -13,7 +15,7 @@ use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::principal::FORGOTTEN;
 use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel, ScriptedPiece};
 use greenroom_actors::ports::model::{FinishReason, ModelEvent, Usage};
-use greenroom_actors::ports::store::{AskFilter, GenerationStatus, Status};
+use greenroom_actors::ports::store::{AskFilter, Executions as _, GenerationStatus, Status};
 use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::{Principal, ResumeExecution, Unavailable};
 use greenroom_actors::runtime::{CancelGenerationError, StreamedGeneration};
@@ -158,6 +160,34 @@ async fn a_user_is_forgotten_at_every_process() {
     assert_eq!(by_name(&first).await, FORGOTTEN, "in the memory of the other process");
     pass(Duration::from_secs(20)).await;
     assert_eq!(second.statuses().await, [], "no later record brought the generation back");
+}
+
+#[actix::test]
+async fn a_user_is_not_said_to_be_forgotten_while_another_process_has_its_answers_queued() {
+    let cluster = Cluster::linked_with(writers());
+    let [first, second] = cluster.of(["a", "b"]).await;
+    let limits = RuntimeLimits::default();
+    for (outage, is_forgotten) in
+        [(limits.store_patience / 2, true), (limits.store_patience * 2, false)]
+    {
+        let id = first.start("asks").await;
+        let (it, by) = (target("asks", &id), Some(Principal::verified("anna")));
+        let answer = ResumeExecution { data: json!({ "approved": 1 }), by, ..Default::default() };
+        let mut resumed = Box::pin(first.runtime.resume(&it, answer));
+        assert!((&mut resumed).now_or_never().is_none(), "it was accepted");
+        first.store.begin_outage();
+        let ends = async {
+            pass(outage).await;
+            first.store.end_outage();
+        };
+        let forgotten = second.runtime.forget_user("anna");
+        let (resumed, forgotten, ()) = tokio::join!(resumed, forgotten, ends);
+        assert_eq!(resumed.is_ok(), is_forgotten, "{resumed:?}");
+        assert_eq!(forgotten.is_ok(), is_forgotten, "{forgotten:?}");
+        let facts = serde_json::to_string(&cluster.disk.facts(&id, 0, 100).await.unwrap()).unwrap();
+        let names = (facts.contains(FORGOTTEN), facts.contains("anna"));
+        assert_eq!(names, (is_forgotten, !is_forgotten), "{facts}");
+    }
 }
 
 #[actix::test]

@@ -385,6 +385,10 @@ impl Journal for SimStore {
             && !faults.is_down.load(Ordering::SeqCst)
     }
 
+    fn settled(&self) -> Written<()> {
+        self.queued(MemoryStore::settled)
+    }
+
     fn change_timers(&self, shard: usize, changes: Vec<TimerChange>) {
         self.queue(Write::Timers(shard, changes));
     }

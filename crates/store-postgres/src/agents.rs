@@ -4,7 +4,7 @@ use std::future::ready;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::BoxFuture;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
     AppendError, ApprovedTools, Conversation, ConversationFilter, ConversationKey,
@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::generations::{GenerationJob, continuations};
-use crate::pool::Failure;
+use crate::lane::reached;
 use crate::store::PostgresStore;
 use crate::{conversations, forget, generations, history, search};
 
@@ -221,8 +221,7 @@ impl Conversations for PostgresStore {
         // facts that are queued may name the user
         let earlier = self.lanes.marks();
         self.change(async move |shared| {
-            let waiting = timeout(shared.settings.patience, join_all(earlier));
-            waiting.await.map_err(|_| Failure::Behind)?;
+            reached(earlier, shared.settings.patience).await?;
             forget::forget_user(&shared.pool, &user_id).await.map(Ok)
         })
     }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use greenroom_actors::ports::store::{
-    Acknowledgement, Append, AppendError, CommitSink, Journal, Row, Snapshot, TimerChange,
+    Acknowledgement, Append, AppendError, CommitSink, Journal, Row, Snapshot, TimerChange, Written,
 };
 use greenroom_store_codec::prepared::PreparedAppend;
 
 use crate::lane::fold::Job;
+use crate::lane::reached;
 use crate::store::PostgresStore;
 
 impl PostgresStore {
@@ -79,6 +80,11 @@ impl Journal for PostgresStore {
 
     fn is_writable(&self) -> bool {
         self.shared.outages.is_writable()
+    }
+
+    fn settled(&self) -> Written<()> {
+        let earlier = self.lanes.marks();
+        self.change(async move |shared| reached(earlier, shared.settings.patience).await.map(Ok))
     }
 
     fn change_timers(&self, shard: usize, mut changes: Vec<TimerChange>) {

@@ -30,7 +30,7 @@ use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
 use self::outage::OutageOfOne;
-pub(crate) use self::queues::Lanes;
+pub(crate) use self::queues::{Lanes, reached};
 pub(crate) use self::register::register;
 use self::session::{Answer, LaneKey, Session};
 use self::work::Work;

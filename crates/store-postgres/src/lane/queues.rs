@@ -5,9 +5,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use super::Lane;
 use super::executions::Executions;
@@ -17,6 +19,7 @@ use super::register::{GENERATIONS, lanes};
 use super::session::LaneKey;
 use super::work::Work;
 use crate::generations::{GenerationJob, Generations};
+use crate::pool::Failure;
 use crate::shared::Shared;
 
 /// Maximum wait for the lanes when the store is closed.
@@ -44,6 +47,15 @@ struct Starter<'s> {
     driver: &'s Handle,
     queued: Arc<AtomicUsize>,
     ended: Sender<()>,
+}
+
+/// Waits until marks are reached.
+pub(crate) async fn reached(
+    marks: Vec<oneshot::Receiver<()>>,
+    patience: Duration,
+) -> Result<(), Failure> {
+    // closes without a value
+    timeout(patience, join_all(marks)).await.map(drop).map_err(|_| Failure::Behind)
 }
 
 impl Starter<'_> {

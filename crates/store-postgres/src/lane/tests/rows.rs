@@ -209,13 +209,16 @@ async fn a_user_is_removed_from_facts_that_were_queued_before() {
     append.facts =
         append.facts.iter().map(|it| Recorded { by: by.clone(), ..it.clone() }).collect();
     lab.store.append(append);
+    let mut settled = lab.store.settled();
     let mut forgetting = lab.store.forget_user("lea".to_owned());
     for _ in 0..50 {
         lab.ask("SELECT 1").await;
     }
     assert_eq!((&mut forgetting).now_or_never(), None, "the append comes first");
+    assert_eq!((&mut settled).now_or_never(), None, "the append has no outcome");
     drop(lock);
     assert_eq!(lab.outcome().await, (1, 2, Ok(())));
+    assert_eq!(settled.await, Ok(()));
     assert_eq!(forgetting.await, Ok(0));
     let named = "SELECT count(*) FROM chunks WHERE position('\"lea\"'::bytea IN events) > 0";
     assert_eq!(lab.ask(named).await, "0");
