@@ -59,7 +59,8 @@ pub(crate) const COUNT: &str = "SELECT kind, count(*), min(opened),
         (path LIKE '%:compensate')::int AS undoes
     FROM asks WHERE state = 0 GROUP BY kind, undoes ORDER BY kind, undoes";
 
-/// Selects `$1` asks in the order of an index, and then what they belong to.
+/// Selects `$1` asks in the order of an index, and then what they belong to; with those that are left
+/// over, behind which others follow.
 macro_rules! page {
     ($condition:expr, $order:literal) => {
         concat!(
@@ -70,7 +71,7 @@ macro_rules! page {
             " ORDER BY ",
             $order,
             " LIMIT $1) a",
-            owners!(),
+            joined!(),
             " ORDER BY ",
             $order
         )
@@ -177,24 +178,23 @@ async fn page(
         }
         (true, None) => reading.rows(open, &[&most, &at, &then, &row, &last]).await?,
     };
-    page_of(&rows, filter, limit, &reading.defects)
-}
-
-fn page_of(
-    rows: &[Stored],
-    filter: &AskFilter,
-    limit: usize,
-    defects: &Defects,
-) -> Result<AskPage, Failure> {
     let mut page = AskPageBuilder::new(filter, limit);
-    for row in rows {
+    for row in &rows {
         if page.is_full() {
             return Ok(page.finish(false));
         }
-        let ask = defects.readable(|| row.named("ask", 1), ask_of(row))?;
-        page.add(ask_cursor_of(row)?, ask);
+        page.add(ask_cursor_of(row)?, owned(row, &reading.defects)?);
     }
-    Ok(page.finish(true))
+    // rows without an ask do not fill the page, so that the last one read need not be the last
+    Ok(page.finish(rows.len() <= scanned))
+}
+
+/// Decodes an ask; `None` for one that is left over, and for a damaged one, which is reported.
+fn owned(row: &Stored, defects: &Defects) -> Result<Option<Ask>, Failure> {
+    if row.optional_text(4)?.or(row.optional_text(12)?).is_none() {
+        return Ok(None);
+    }
+    defects.readable(|| row.named("ask", 1), ask_of(row))
 }
 
 pub(crate) const WITHOUT: &str = "SELECT n, id FROM executions
@@ -324,13 +324,7 @@ async fn due(
     let rows = reading.rows(DUE, &[&limit_of(limit), &now.0, &at, &n]).await?;
     let mut due = DueAsks::default();
     for row in &rows {
-        let is_left_over = row.optional_text(4)?.or(row.optional_text(12)?).is_none();
-        let ask = if is_left_over {
-            None
-        } else {
-            reading.defects.readable(|| row.named("ask", 1), ask_of(row))?
-        };
-        add_due_ask(&mut due, row, ask)?;
+        add_due_ask(&mut due, row, owned(row, &reading.defects)?)?;
     }
     due.next = due.next.filter(|_| rows.len() >= limit);
     Ok(due)

@@ -1,14 +1,15 @@
 //! Reads of large executions, and of pages whose cost is limited.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use greenroom_actors::domain::fact::{Fact, Recorded};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::conformance::{Bench, Draft, step_started};
 use greenroom_actors::ports::store::{
-    Cursor, ExecutionFilter, Executions as _, FactCursor, Mark, Portion, RootFilter, Status,
-    Traces as _,
+    AskFilter, AskKind, Asks as _, Cursor, ExecutionFilter, Executions as _, FactCursor, Mark,
+    Portion, RootFilter, Status, Traces as _,
 };
 
 use super::Fresh;
@@ -180,4 +181,49 @@ async fn a_page_of_roots_scans_a_limited_number_of_rows() {
         }
     }
     assert_eq!(pages, [0, 0, 1], "pages advance, however many rows are skipped");
+}
+
+/// Lists asks by pages; returns their ids.
+async fn asks_in_pages(fresh: &Fresh, filter: &AskFilter, limit: usize) -> Vec<String> {
+    let (mut ids, mut after) = (Vec::new(), None);
+    loop {
+        let page = fresh.store.asks(filter, after, limit).await.unwrap();
+        ids.extend(page.asks.iter().map(|ask| ask.id.to_string()));
+        after = page.next;
+        if after.is_none() {
+            return ids;
+        }
+    }
+}
+
+#[tokio::test]
+async fn asks_behind_those_that_are_left_over_are_listed() {
+    let Some(fresh) = Fresh::open() else { return };
+    let mut bench = Bench::new(fresh.store.clone());
+    let first = bench.creation("e");
+    bench.take(&first).await;
+    // a server that knows no asks has deleted the executions and generations of some
+    fresh.sql(
+        "INSERT INTO asks (execution, generation, workflow, agent, opened, due, closed, kind, state,
+            path, id, reason)
+        SELECT CASE WHEN n IN (2, 5) THEN e.last WHEN n IN (1, 6) THEN 99999 END,
+            CASE WHEN n IN (3, 4) THEN 99999 END, 'order', CASE WHEN n IN (3, 4) THEN 'clerk' END,
+            n, n, CASE WHEN state = 1 THEN n END, 0, state, 'a', state || '-' || n, ''
+        FROM (SELECT max(n) AS last FROM executions) e, generate_series(1, 6) AS n,
+            generate_series(0, 1) AS state",
+    );
+    let all = AskFilter { is_open: true, ..AskFilter::default() };
+    let of_order = AskFilter { workflow_id: Some("order".to_owned()), ..all.clone() };
+    let scanned = AskFilter { kind: Some(AskKind::Step), ..all.clone() };
+    for filter in [all, of_order, scanned] {
+        for limit in [1, 2, 3, 10] {
+            let open = asks_in_pages(&fresh, &filter, limit).await;
+            assert_eq!(open, ["0-2", "0-5"], "pages of {limit}");
+            let closed = AskFilter { is_open: false, ..filter.clone() };
+            let closed = asks_in_pages(&fresh, &closed, limit).await;
+            assert_eq!(closed, ["1-5", "1-2"], "pages of {limit}");
+        }
+    }
+    assert!(fresh.store.ask("0-1").await.unwrap().is_none());
+    assert_eq!(fresh.tally.0.load(Ordering::SeqCst), 0, "they are not damaged");
 }
