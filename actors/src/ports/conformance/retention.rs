@@ -20,6 +20,7 @@ pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
     rule!(an_execution_is_deleted_whole, bench().await);
     rule!(executions_that_have_not_ended_are_kept, bench().await);
     rule!(old_generations_are_deleted_and_pages_move_up, bench().await);
+    rule!(generations_behind_one_of_a_clock_that_was_ahead_are_found, bench().await);
 }
 
 /// Creates an execution that was created and ended at these times.
@@ -160,11 +161,23 @@ async fn executions_that_have_not_ended_are_kept(mut bench: Bench) {
 }
 
 async fn record(bench: &Bench, agent: &str, n: i64, status: GenerationStatus) -> Row {
-    let mut record = generations::completed(&format!("{agent}-{n}"));
-    agent.clone_into(&mut record.agent_id);
-    record.start_time = Timestamp(n * 1000);
+    let end = status.is_final().then_some(n * 1000 + 1);
+    record_at(bench, &format!("{agent}-{n}"), status, n * 1000, end).await
+}
+
+/// Records a generation of the agent in its id that began and ended at these times.
+async fn record_at(
+    bench: &Bench,
+    id: &str,
+    status: GenerationStatus,
+    start: i64,
+    end: Option<i64>,
+) -> Row {
+    let mut record = generations::completed(id);
+    id.split('-').next().unwrap_or_default().clone_into(&mut record.agent_id);
+    record.start_time = Timestamp(start);
     record.status = status;
-    record.end_time = status.is_final().then_some(Timestamp(n * 1000 + 1));
+    record.end_time = end.map(Timestamp);
     let row = bench.generation_row();
     let write = GenerationWrite {
         row,
@@ -173,8 +186,44 @@ async fn record(bench: &Bench, agent: &str, n: i64, status: GenerationStatus) ->
         messages: None,
         continuation: ContinuationChange::Keep,
     };
-    assert_eq!(bench.store.record_generation(write).await, Ok(()), "{agent} {n}");
+    assert_eq!(bench.store.record_generation(write).await, Ok(()), "{id}");
     row
+}
+
+/// Searches generations of `clerk` by pages of two; returns the rows found and the number of searches.
+async fn found_of_clerk(bench: &Bench, before: i64) -> (Vec<Row>, usize) {
+    let pages = pages::every("ended generations", async |after: Option<_>| {
+        let (agent_id, after) = (Arc::from("clerk"), after.unwrap_or_default());
+        let sought = EndedGenerations { agent_id, before: Timestamp(before), after };
+        let Ended { rows, next } = read(bench.store.ended_generations(&sought, 2)).await;
+        (rows, next)
+    });
+    let pages = pages.await;
+    let searches = pages.len();
+    (pages.into_iter().flatten().collect(), searches)
+}
+
+async fn generations_behind_one_of_a_clock_that_was_ahead_are_found(bench: Bench) {
+    const AHEAD: i64 = 9_999_999;
+    let mut rows = Vec::new();
+    for (start, end) in [
+        (10, 12),
+        (AHEAD, AHEAD + 1),
+        (AHEAD, 12),
+        (AHEAD, AHEAD + 1),
+        (11, 12),
+        (200, 201),
+        (201, 202),
+        (202, 203),
+        (203, 204),
+    ] {
+        let id = format!("clerk-{}", rows.len());
+        let status = GenerationStatus::Completed;
+        rows.push(record_at(&bench, &id, status, start, Some(end)).await);
+    }
+    let (found, searches) = found_of_clerk(&bench, 100).await;
+    assert_eq!(found, [rows[0], rows[2], rows[4]], "those that ended before");
+    assert_eq!(searches, 4, "the fourth finds only later ones");
 }
 
 async fn old_generations_are_deleted_and_pages_move_up(bench: Bench) {
@@ -192,20 +241,11 @@ async fn old_generations_are_deleted_and_pages_move_up(bench: Bench) {
     assert_eq!(read(bench.store.agent_after("clerk")).await.as_deref(), Some("porter"));
     assert_eq!(read(bench.store.agent_after("porter")).await, None);
 
-    let pages = pages::every("ended generations", async |after: Option<_>| {
-        let after = after.unwrap_or_default();
-        let sought =
-            EndedGenerations { agent_id: Arc::from("clerk"), before: Timestamp(6001), after };
-        let Ended { rows, next } = read(bench.store.ended_generations(&sought, 2)).await;
-        (rows, next)
-    });
-    let pages = pages.await;
-    let searches = pages.len();
-    let mut old: Vec<_> = pages.into_iter().flatten().collect();
+    let (mut old, searches) = found_of_clerk(&bench, 6001).await;
     let wanted = [&rows[..2], &rows[3..4]].concat();
     assert_eq!(
         (&old, searches),
-        (&wanted, 3),
+        (&wanted, 4),
         "six started before; one is working, one waits and one ended at it"
     );
     old.extend([rows[2], rows[4]]);

@@ -49,24 +49,25 @@ impl State {
 
     fn ended_generations(&self, sought: &EndedGenerations, limit: usize) -> Ended<u64> {
         let EndedGenerations { agent_id, before, after } = sought;
-        let mut found = Ended::default();
+        let (mut found, mut is_any_old) = (Ended::default(), false);
         // rows serve as positions: both have the same order
         let mut own: Vec<_> = self.agents.placed().collect();
         own.retain(|(row, entry)| {
             entry.record.agent_id == **agent_id && row.unsigned_abs() > *after
         });
         for (read, (row, entry)) in own.into_iter().rev().enumerate() {
-            if entry.record.start_time >= *before {
-                break;
-            }
             if read == limit {
+                // old ones may follow one that began under a clock that was ahead, but hardly so many
+                found.next = found.next.filter(|_| is_any_old);
                 return found;
             }
             found.next = Some(row.unsigned_abs());
-            let has_ended = entry.record.status.is_final();
-            if has_ended && entry.record.end_time.is_some_and(|ended| ended < *before) {
+            let end = entry.record.end_time.filter(|_| entry.record.status.is_final());
+            let has_ended = end.is_some_and(|ended| ended < *before);
+            if has_ended {
                 found.rows.push(row);
             }
+            is_any_old |= has_ended || entry.record.start_time < *before;
         }
         found.next = None;
         found

@@ -66,7 +66,9 @@ pub trait Retention: Send + Sync {
     /// Returns the first agent after this name that has a history.
     fn agent_after<'a>(&'a self, name: &'a str) -> Read<'a, Option<Arc<str>>>;
 
-    /// Reads at most `limit` generations.
+    /// Reads at most `limit` generations, in the order of the history. Nothing follows a search that
+    /// reads only generations that began and ended at `before` or later. Behind single ones, which
+    /// began under a clock that was ahead, older ones may follow.
     fn ended_generations<'a>(
         &'a self,
         sought: &'a EndedGenerations,
