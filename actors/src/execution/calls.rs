@@ -247,6 +247,7 @@ impl ExecutionActor {
             cancellation,
             trace: Some(self.trace_below(life, path, attempt)),
             is_repetition: follows_interruption(life, path),
+            after: life.machine.failures_before(path).map(Arc::from),
             home: self.shared.home.clone(),
             ..ToolContext::new(Arc::from(key.as_str()), key)
         }

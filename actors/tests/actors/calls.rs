@@ -8,7 +8,8 @@ use greenroom_actors::RuntimeLimits;
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::agent::tool::{ToolBody, ToolContext, ToolDefinition};
 use greenroom_actors::domain::definition::{
-    Body, CommandBody, HttpBody, HttpMethod, StepDefinition, StepKind, WorkflowDefinition,
+    Body, CommandBody, Compensation, HttpBody, HttpMethod, RetryPolicy, StepDefinition, StepKind,
+    WorkflowDefinition,
 };
 use greenroom_actors::ports::external_calls::scripted::{ExternalCall, ScriptedCalls, ScriptedEnd};
 use greenroom_actors::ports::model::ToolSpec;
@@ -19,7 +20,9 @@ use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
 
 use crate::progress::collector;
-use crate::workflows::{add_agent, map, race, retried, sleep, spawn, step, workflow};
+use crate::workflows::{
+    Calls, add_agent, map, race, resume, retried, sleep, spawn, step, workflow,
+};
 
 fn http(id: &str) -> StepDefinition {
     let body = Body::Http(HttpBody {
@@ -331,6 +334,57 @@ async fn a_workflow_behind_a_tool_belongs_to_the_trace_and_runs_once() {
     pass(Duration::from_secs(10)).await;
     assert_eq!(described(&world).await.result, Some(json!([2]).into()));
     assert_eq!(headers(&world, "part").await.len(), 1, "the second attempt finds the first one's");
+}
+
+/// Returns the end of the calls: the first ones fail.
+fn failing(first: usize) -> impl Fn(&ExternalCall) -> ScriptedEnd + Send + Sync + 'static {
+    let calls = Calls::default();
+    move |_| {
+        calls.add_one();
+        match calls.count() > first {
+            true => ScriptedEnd::Gives(json!(calls.count())),
+            false => ScriptedEnd::Fails("not now".to_owned()),
+        }
+    }
+}
+
+#[actix::test]
+async fn a_retry_runs_the_workflow_behind_a_tool_again() {
+    tokio::time::pause();
+    let definitions = vec![
+        workflow("w", vec![retried(tool("a", "runs-part"), 2, 1_000)]),
+        workflow("part", vec![sleep("nap", 5_000), http("book")]),
+    ];
+    let (mut world, _, _) = world(definitions, failing(1)).await;
+    begin(&world).await;
+    pass(Duration::from_secs(8)).await;
+    assert_eq!(headers(&world, "part").await.len(), 2);
+    world = world.restart().await;
+    pass(Duration::from_secs(10)).await;
+    assert_eq!(described(&world).await.result, Some(json!(2).into()));
+    assert_eq!(headers(&world, "part").await.len(), 2, "the third attempt finds the second's");
+}
+
+#[actix::test]
+async fn a_person_has_the_workflow_behind_the_tool_of_a_compensation_run_again() {
+    tokio::time::pause();
+    let StepDefinition { kind, .. } = tool("a", "runs-part");
+    let retry = RetryPolicy { attempts: 2, delay_ms: 1_000, ..RetryPolicy::default() };
+    let rule = Compensation { retry, ..Compensation::new(kind) };
+    let acts = StepDefinition { compensate: Some(Box::new(rule)), ..map("a", json!({})) };
+    let definitions = vec![
+        workflow("w", vec![acts, map("b", json!("fail('over')"))]),
+        workflow("part", vec![http("undo")]),
+    ];
+    let (world, _, _) = world(definitions, failing(2)).await;
+    begin(&world).await;
+    pass(Duration::from_secs(10)).await;
+    assert_eq!(described(&world).await.status, Status::Suspended);
+    assert_eq!(headers(&world, "part").await.len(), 2);
+    let answer = resume(json!({ "action": "retry" }));
+    world.runtime.resume(&target("w", "e"), answer).await.unwrap();
+    assert_eq!(described(&world).await.compensation.unwrap().completed, 1);
+    assert_eq!(headers(&world, "part").await.len(), 3);
 }
 
 #[actix::test]

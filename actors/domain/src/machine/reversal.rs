@@ -58,6 +58,15 @@ impl Machine {
         format!("{}/{path}", self.acts_for())
     }
 
+    /// Returns what tells the call of a step from those that have failed before, for what runs once for
+    /// each; `None` for the first one. A repetition after an interruption has the same.
+    pub fn failures_before(&self, path: &str) -> Option<String> {
+        let (_, node) = self.node(path)?;
+        // a person who has a compensation tried again resets its failures
+        let asked = compensated_path(path).map_or(0, |_| node.asked);
+        ((asked, node.failures) != (0, 0)).then(|| format!("{asked}.{}", node.failures))
+    }
+
     /// Returns the fact with which a reversal begins to compensate; `None` if this is none.
     pub(super) fn start_of_reversal(&self) -> Option<Fact> {
         self.state.start.reversal.as_ref()?;

@@ -61,10 +61,15 @@ pub(super) async fn run(
         .into()
 }
 
-/// Returns the same id for a repeated call, so that nothing runs twice. The call's id is the
-/// model's and may contain anything, so only its hash is used.
+/// Returns the same id for a repeated call, so that nothing runs twice; one that a step makes after a
+/// failure is another call. The call's id is the model's and may contain anything, so only its hash
+/// is used.
 fn execution_id(context: &ToolContext) -> ExecutionId {
-    let fingerprint = short_hash(&[&context.idempotency_key]);
+    let key = context.idempotency_key.as_str();
+    let fingerprint = match &context.after {
+        Some(failures) => short_hash(&[key, failures]),
+        None => short_hash(&[key]),
+    };
     let above = context.generation_id.as_ref().unwrap_or(&context.tool_call_id);
     ExecutionId::parse(&format!("{above}.{fingerprint}"))
         .unwrap_or_else(|_| ExecutionId::trusted(fingerprint))
