@@ -249,9 +249,13 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         class: Option<ErrorClass>,
     },
+    /// `compensates`: what completed is compensated, if there is anything. Older versions record this
+    /// by [`Fact::CompensationStarted`] alone.
     WorkflowCancelled {
         since: Timestamp,
         reason: Arc<str>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        compensates: bool,
     },
 }
 
@@ -344,7 +348,9 @@ impl Fact {
                 let (step_id, path) = (step_id.as_ref(), path.as_ref());
                 (since, HowEnded::Failed { error, step_id, path, class: *class })
             }
-            Self::WorkflowCancelled { since, reason } => (since, HowEnded::Cancelled { reason }),
+            Self::WorkflowCancelled { since, reason, .. } => {
+                (since, HowEnded::Cancelled { reason })
+            }
             Self::WorkflowStarted(_)
             | Self::StepStarted { .. }
             | Self::StepCompleted { .. }

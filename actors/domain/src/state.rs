@@ -107,6 +107,9 @@ pub struct End {
     /// Principal of a cancellation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Arc<Principal>>,
+    /// It is a cancellation that compensates: children that it abandons do so, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub compensates: bool,
 }
 
 impl State {

@@ -63,7 +63,7 @@ impl ExecutionActor {
     pub(super) fn cancel_abandoned(&mut self, ctx: &mut Context<Self>) {
         let parent = self.life.as_ref().and_then(|life| life.header.parent.clone());
         let Some(parent) = parent else {
-            self.cancel_child(None, ctx);
+            self.cancel_child(None, true, ctx);
             return;
         };
         let (answer, reply) = oneshot::channel();
@@ -77,24 +77,28 @@ impl ExecutionActor {
                 // the timer fires again
                 Ok(Err(DescribeError::Unavailable(_))) | Err(_) => return,
             };
-            let reason = match status {
-                Some(ChildStatus::Cancelled { reason }) => Some(reason),
+            // of a parent that failed, or continues without it, nothing else would undo its part
+            let (reason, compensate) = match status {
+                Some(ChildStatus::Cancelled { reason, compensates }) => (Some(reason), compensates),
                 Some(
                     ChildStatus::Running
                     | ChildStatus::Suspended { .. }
                     | ChildStatus::Completed { .. }
                     | ChildStatus::Failed { .. },
                 )
-                | None => None,
+                | None => (None, true),
             };
-            actor.cancel_child(reason.as_deref(), ctx);
+            actor.cancel_child(reason.as_deref(), compensate, ctx);
         });
     }
 
-    fn cancel_child(&mut self, parents_reason: Option<&str>, ctx: &mut Context<Self>) {
+    fn cancel_child(
+        &mut self,
+        parents_reason: Option<&str>,
+        compensate: bool,
+        ctx: &mut Context<Self>,
+    ) {
         let reason = parents_reason.map_or_else(|| UNNEEDED.into(), reason_of_child);
-        // Of a parent that failed, or continues without it, nothing else would undo its part.
-        let compensate = parents_reason.is_none();
         let command = Command::Cancel { reason: Arc::clone(&reason), by: None, compensate };
         self.decide(command, ctx, move |actor, decision, ctx| match decision {
             Ok(Decision::Recorded(batch)) => actor.record(batch, AppendExtras::default(), ctx),

@@ -46,7 +46,10 @@ pub(crate) fn report_of(machine: &Machine) -> ChildReport {
             Outcome::Failed { error, class, .. } => {
                 ChildStatus::Failed { error: Arc::clone(error), class: *class }
             }
-            Outcome::Cancelled { reason } => ChildStatus::Cancelled { reason: Arc::clone(reason) },
+            Outcome::Cancelled { reason } => {
+                let (reason, compensates) = (Arc::clone(reason), end.compensates);
+                ChildStatus::Cancelled { reason, compensates }
+            }
         },
         (None, Status::Suspended) => {
             let shown = state.announced_suspension.as_deref();

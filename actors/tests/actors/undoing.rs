@@ -190,6 +190,51 @@ async fn replays_that_share_a_child_undo_it_once() {
     assert_eq!(one_by_one(&calls), [format!("{cleaning}/clean")]);
 }
 
+/// Returns the keys of what a child below two others has done and undone, although it was in its
+/// second step.
+async fn keys_of_inner(
+    part: WorkflowDefinition,
+    order: StepDefinition,
+    cancels: bool,
+) -> Vec<String> {
+    let definitions = vec![
+        workflow("inner", vec![act("charge"), sleep("nap", 60_000)]),
+        part,
+        workflow("order", vec![order]),
+    ];
+    let (world, calls) = world(definitions, RuntimeLimits::default()).await;
+    let running = spawn(&world, start("order", "o", json!(1)));
+    pass(Duration::from_millis(400)).await;
+    let path = if cancels { "part" } else { "r/slow/part" };
+    let part = child_at(&state_of(&world, "order", "o").await, path);
+    let inner = child_at(&state_of(&world, "part", &part).await, "within");
+    if cancels {
+        world.runtime.cancel(&target("part", &part), None, None).await.unwrap();
+    }
+    pass(Duration::from_secs(30)).await;
+    drop(running);
+    assert_eq!(state_of(&world, "part", &part).await.status, Status::Cancelled);
+    assert_eq!(state_of(&world, "inner", &inner).await.status, Status::Cancelled);
+    let keys = one_by_one(&calls);
+    keys.iter().map(|key| key.replace(&inner, "inner")).collect()
+}
+
+#[actix::test]
+async fn a_child_that_is_no_longer_needed_undoes_what_its_own_children_did() {
+    tokio::time::pause();
+    let part = |compensate_on_cancel| {
+        let steps = vec![child("within", "inner")];
+        WorkflowDefinition { compensate_on_cancel, ..workflow("part", steps) }
+    };
+    let fast = ("fast", vec![sleep("nap", 500)]);
+    let raced = race("r", vec![("slow", vec![child("part", "part")]), fast]);
+    let (done, undone) = ("inner/charge", "inner/charge:compensate");
+    let alone = child("part", "part");
+    assert_eq!(keys_of_inner(part(false), raced, false).await, [done, undone]);
+    assert_eq!(keys_of_inner(part(true), alone.clone(), true).await, [done, undone]);
+    assert_eq!(keys_of_inner(part(false), alone, true).await, [done], "a caller left it so");
+}
+
 #[actix::test]
 async fn a_child_that_completes_although_its_step_has_ended_undoes_what_it_did() {
     tokio::time::pause();

@@ -27,8 +27,8 @@ impl Machine {
         }
         self.cancel_all_nodes(moment, batch);
         let since = self.state.created_at;
-        let cancelled = Fact::WorkflowCancelled { since, reason };
         let compensates = compensate || self.plan.definition.compensate_on_cancel;
+        let cancelled = Fact::WorkflowCancelled { since, reason, compensates };
         let cancelled = if compensates { self.concluded(cancelled) } else { cancelled };
         self.record(cancelled, moment, batch);
         Ok(())

@@ -49,8 +49,10 @@ pub enum ChildStatus {
         error: Arc<str>,
         class: Option<ErrorClass>,
     },
+    /// `compensates`: what completed in it is compensated, also in children that it has abandoned.
     Cancelled {
         reason: Arc<str>,
+        compensates: bool,
     },
 }
 
@@ -146,7 +148,7 @@ impl Machine {
                 let failure = failure_of_child(&child, &error, class);
                 self.failed(&site, &failure)
             }
-            ChildStatus::Cancelled { reason } => {
+            ChildStatus::Cancelled { reason, .. } => {
                 let error = format!("execution {child} was cancelled: {reason}");
                 let failure = AttemptFailure::new(ErrorKind::Workflow, error);
                 self.failed(&site, &failure)

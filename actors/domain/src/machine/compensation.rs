@@ -72,7 +72,9 @@ impl Machine {
             Outcome::Failed { error, step_id, path, class } => {
                 Some(Fact::WorkflowFailed { since, error, step_id, path, class })
             }
-            Outcome::Cancelled { reason } => Some(Fact::WorkflowCancelled { since, reason }),
+            Outcome::Cancelled { reason } => {
+                Some(Fact::WorkflowCancelled { since, reason, compensates: true })
+            }
         }
     }
 

@@ -70,7 +70,7 @@ impl Machine {
         let compensating =
             self.state.compensating.as_deref().filter(|_| self.state.end.is_none())?;
         let (outcome, by) = (compensating.outcome.clone(), compensating.by.clone());
-        Some(self.ending_of(End { at: compensating.since, outcome, by }))
+        Some(self.ending_of(End { at: compensating.since, outcome, by, compensates: true }))
     }
 
     fn ending_of(&self, end: End) -> Ending {

@@ -143,9 +143,12 @@ impl State {
                 }));
             }
             Fact::WorkflowCompleted { .. } | Fact::WorkflowFailed { .. } => {
-                self.finish(recorded, None);
+                self.finish(recorded, None, false);
             }
-            Fact::WorkflowCancelled { .. } => self.finish(recorded, by.clone()),
+            Fact::WorkflowCancelled { compensates, .. } => {
+                let compensates = *compensates || self.compensating.is_some();
+                self.finish(recorded, by.clone(), compensates);
+            }
             Fact::WorkflowStarted(_)
             | Fact::StepStarted { .. }
             | Fact::StepCompleted { .. }
@@ -164,13 +167,13 @@ impl State {
         }
     }
 
-    fn finish(&mut self, recorded: &Recorded, by: Option<Arc<Principal>>) {
+    fn finish(&mut self, recorded: &Recorded, by: Option<Arc<Principal>>, compensates: bool) {
         let Some(Ended { how, .. }) = recorded.fact.end() else { return };
         self.hold = None;
         self.hold_data = None;
         self.hold_lifted = None;
         self.announced_suspension = None;
-        self.end = Some(End { at: recorded.at, outcome: how.into(), by });
+        self.end = Some(End { at: recorded.at, outcome: how.into(), by, compensates });
         self.announced = self.derived_status();
     }
 

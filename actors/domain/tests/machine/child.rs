@@ -28,6 +28,10 @@ fn failed(error: &str) -> ChildStatus {
     ChildStatus::Failed { error: Arc::from(error), class: None }
 }
 
+fn cancelled() -> ChildStatus {
+    ChildStatus::Cancelled { reason: Arc::from("enough"), compensates: false }
+}
+
 #[test]
 fn the_childs_id_is_recorded_before_it_starts() {
     let world = World::of(vec![child_with("p", json!({ "n": "data + 1" }))]);
@@ -153,7 +157,7 @@ fn a_failed_or_cancelled_child_fails_the_step() {
     );
     let mut world = World::of(vec![child("p").ignoring()]);
     assert_eq!(
-        world.report("p", 4, ChildStatus::Cancelled { reason: Arc::from("enough") }),
+        world.report("p", 4, cancelled()),
         ["p fails: execution c1 was cancelled: enough; continues with 1", "completed 1"]
     );
     assert!(world.abandoned.is_empty(), "it has ended by itself");
@@ -384,6 +388,6 @@ pub(crate) fn child_status(how: usize) -> ChildStatus {
             skipped: false,
         },
         4 => ChildStatus::Failed { error: Arc::from("boom"), class: None },
-        _ => ChildStatus::Cancelled { reason: Arc::from("enough") },
+        _ => cancelled(),
     }
 }

@@ -70,7 +70,9 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
             let place = step_id.as_deref().map_or(String::new(), |id| format!(" at {id}"));
             format!("failed{place}: {error}")
         }
-        Fact::WorkflowCancelled { since: _, reason } => format!("cancelled: {reason}"),
+        Fact::WorkflowCancelled { since: _, reason, compensates: _ } => {
+            format!("cancelled: {reason}")
+        }
     }
 }
 

@@ -175,7 +175,7 @@ impl<'a> OpenSpans<'a> {
                 let status = SpanStatus::Error(Arc::clone(error));
                 self.finish(*since, recorded, status, None, events);
             }
-            Fact::WorkflowCancelled { since, reason } => {
+            Fact::WorkflowCancelled { since, reason, .. } => {
                 let status = failed(&format!("{CANCELLED}: {reason}"));
                 self.finish(*since, recorded, status, None, events);
             }

@@ -247,7 +247,8 @@ fn an_ended_workflow_gives_its_end_and_its_result() {
                           "error": "boom" })),
         ]
     );
-    let cancelled = Fact::WorkflowCancelled { since: SINCE, reason: "late".into() };
+    let reason = "late".into();
+    let cancelled = Fact::WorkflowCancelled { since: SINCE, reason, compensates: false };
     assert_eq!(
         data(cancelled),
         [
@@ -282,7 +283,8 @@ fn events_name_the_principal_if_there_is_one() {
         id: None,
     };
     let child = Fact::ChildResumed { path: "a".into(), child_seq: 3, id: None };
-    let cancelled = Fact::WorkflowCancelled { since: SINCE, reason: "late".into() };
+    let reason = "late".into();
+    let cancelled = Fact::WorkflowCancelled { since: SINCE, reason, compensates: false };
     let rows = [
         (started(), "replayedBy"),
         (resumed, "resumedBy"),

@@ -57,7 +57,8 @@ pub(crate) fn completed() -> Recorded {
 }
 
 fn cancelled() -> Recorded {
-    at(90, Fact::WorkflowCancelled { since: Timestamp(0), reason: Arc::from("enough") })
+    let (since, reason) = (Timestamp(0), Arc::from("enough"));
+    at(90, Fact::WorkflowCancelled { since, reason, compensates: false })
 }
 
 /// Facts of steps. Each attempt begins 10 ms after the previous one.
