@@ -1361,7 +1361,7 @@ export interface paths {
         };
         /**
          * List traces, newest first
-         * @description A trace is listed by its root: an execution or a generation that no other one started. A page may have fewer traces than its limit, even none, and still have a `nextCursor`: the work for a page is bounded.
+         * @description A trace is listed by its root: an execution or a generation that no other one started. A page may have fewer traces than its limit, even none, and still have a `nextCursor`: the work for a page is bounded. With several servers, traces of agents at one server may come before newer ones at another; the history of an agent is in order.
          */
         get: operations["listTraces"];
         put?: never;

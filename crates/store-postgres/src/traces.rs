@@ -36,6 +36,8 @@ pub(crate) const EXECUTIONS_OF_WORKFLOW: &str = merged!(place!(), "workflow = $5
 
 pub(crate) const EXECUTIONS_OF_USER: &str = range!(place!(), "user_id = $5");
 
+/// Selects generations by their numbers, of which each server has blocks: they are in the order of
+/// their start only among those of one server.
 pub(crate) const GENERATIONS: &str = "SELECT n, n AS place, started, joined, agent
     FROM generations WHERE n < $1 ORDER BY n DESC LIMIT $2";
 

@@ -61,7 +61,9 @@ pub(super) fn traces(components: &mut Components) -> Described {
         .about(
             "A trace is listed by its root: an execution or a generation that no other one \
              started. A page may have fewer traces than its limit, even none, and still have a \
-             `nextCursor`: the work for a page is bounded.",
+             `nextCursor`: the work for a page is bounded. With several servers, traces of agents \
+             at one server may come before newer ones at another; the history of an agent is in \
+             order.",
         )
         .with_query([
             parts::query("entityType", "Traces of this type", words(&["agent", "workflow"])),
