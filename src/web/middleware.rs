@@ -21,7 +21,6 @@ use actix_web::web::Data;
 use actix_web::{Error, HttpRequest, HttpResponse, ResponseError};
 use futures_util::FutureExt;
 
-use self::unread_body::last;
 use crate::api::accept::prefers_problem;
 use crate::api::{ApiError, ErrorCode};
 use crate::web::admission;
@@ -35,6 +34,8 @@ use crate::web::request_ids;
 use crate::web::respond::{Refused, X_REQUEST_ID, problem};
 use crate::web::scope::{RequestLine, scope_of};
 use crate::web::settings::Settings;
+
+use self::unread_body::{last, leave_body};
 
 const REQUEST_ID_CHARS_MAX: usize = 128;
 /// Headers that pages of other origins may read.
@@ -76,7 +77,8 @@ pub(crate) async fn around<B: MessageBody + 'static>(
         answer => answer,
     }
     .map(paced)
-    .map(unchunked);
+    .map(unchunked)
+    .map(last);
     if let Some(line) = line {
         line.end(&answer);
     }
@@ -113,10 +115,9 @@ async fn answer<B: MessageBody + 'static>(
         OriginCheck::Plain => {}
         OriginCheck::Allowed(origin) => headers.cors = Some(origin),
         OriginCheck::Refused(refusal) => {
-            let mut response = headers.refusal(refusal.error_response());
+            let response = headers.refusal(refusal.error_response());
             if leaves_body {
-                response = response.map_body(|_, body| last(request.request(), body));
-                response.head_mut().set_connection_type(ConnectionType::Close);
+                leave_body(request.request());
             }
             return Ok(request.into_response(response));
         }
@@ -136,10 +137,7 @@ async fn answer<B: MessageBody + 'static>(
                 known.unwrap_or_else(|| !may_read || is_unread(response.response()))
             };
             if leaves_body && is_left() {
-                let peer = response.request().clone();
-                response = response.map_body(|_, body| last(&peer, body));
-                let head = response.response_mut().head_mut();
-                head.set_connection_type(ConnectionType::Close);
+                leave_body(response.request());
             }
             if response.status().as_u16() < 400 {
                 headers.add_to(response.headers_mut());

@@ -120,6 +120,8 @@ pub struct RunInfo {
 /// `on_start` fails the run, one of `on_tool_start` refuses the call with that message, the others
 /// are logged. Hooks count against the time of the run. `on_end` is called for every run for which
 /// `on_start` was called, before its end is recorded; after a stop it may take one second.
+/// `on_tool_end` is not called for a call that waits for people: with their answer it is made again, from
+/// `on_tool_start` on.
 ///
 /// ```
 /// use futures_util::future::{BoxFuture, FutureExt, ready};

@@ -45,8 +45,8 @@ impl ExecutionActor {
         self.prepare(path, attempt, evaluate, begin, ctx);
     }
 
-    /// Starts the generation at once; dropping the body cancels it, or interrupts it. Without subscribers its events
-    /// have no recipient, and the model is asked for whole answers.
+    /// Starts the generation at once; dropping the body cancels it, or interrupts it. Without
+    /// subscribers its events have no recipient, and the model is asked for whole answers.
     fn generation(&mut self, path: &StepPath, attempt: u32, call: AgentCall) -> Option<Body> {
         if let Some(missing) = self.shared.missing_for_agent(&call.agent) {
             // Removed since the step began; the step continues once it is configured again.
@@ -210,7 +210,7 @@ fn request(
 }
 
 /// Waits for the end of a generation and passes pauses on to it. Returns `None` after a timeout,
-/// for which paused time does not count. Dropping the future cancels the generation.
+/// for which paused time does not count. Dropping the future cancels the generation, or interrupts it.
 async fn run(
     generation: GenerationHandle,
     mut holds: watch::Receiver<bool>,

@@ -24,8 +24,7 @@ struct Interrupted {
 }
 
 impl ExecutionActor {
-    /// Ends the history entries of generations whose steps end without running again. A generation
-    /// that runs ends its own entry.
+    /// Ends the history entries of generations whose steps end without running again.
     pub(super) fn end_interrupted(&mut self, durable: &[Recorded], ctx: &mut Context<Self>) {
         let Some(life) = &self.life else { return };
         let ended: Vec<_> = durable.iter().filter_map(|it| life.interrupted_by(&it.fact)).collect();
@@ -49,8 +48,12 @@ async fn end(shared: &Shared, interrupted: &Interrupted) -> Result<(), Unavailab
     let agent_id = &entry.record.agent_id;
     let runs =
         |deps: &GenerationDeps| deps.live.find(agent_id, id, &Visibility::Everything).is_some();
-    if entry.record.status.is_final() || shared.generations.get().is_some_and(runs) {
+    if entry.record.status.is_final() {
         return Ok(());
+    }
+    if shared.generations.get().is_some_and(runs) {
+        // it ends its own entry, unless it is only interrupted
+        return Err(Unavailable::Busy { execution: None });
     }
     let end = IdleEnd {
         revision: None,

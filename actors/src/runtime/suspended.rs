@@ -250,8 +250,13 @@ impl Runtime {
         let not_now = Unavailable::Busy { execution: None };
         let wait = restored.machine.node(&origin.path).and_then(|(_, node)| node.wait());
         let Some(wait) = wait else {
-            // it runs and has continued it, or is about to suspend
-            return if found.continuation.is_released { Err(not_now) } else { Ok(()) };
+            // it runs and has continued it, is about to suspend, or continues it after a pause
+            let is_paused = restored.machine.state().hold.is_some();
+            return if found.continuation.is_released && !is_paused {
+                Err(not_now)
+            } else {
+                Ok(())
+            };
         };
         let resume = Resume {
             suspension_id: Some(wait.id.to_string()),

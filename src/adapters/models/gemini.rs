@@ -163,6 +163,7 @@ fn model_parts(prompt: &Prompt<'_>, message: &Message) -> Vec<Value> {
 
 /// Returns true if the model refuses unsigned calls after the newest message of the user.
 fn requires_signatures(model: &str) -> bool {
+    let model = model.rsplit('/').next().unwrap_or_default();
     model.starts_with("gemini-") && !["gemini-1", "gemini-2"].iter().any(|it| model.starts_with(it))
 }
 

@@ -114,12 +114,14 @@ pub async fn make_link(change: Change<'_>, links: Option<&Links>) -> Result<Link
 }
 
 /// Returns the address of a page where the caller, who may answer the ask, does so within an hour: as
-/// the user, or in one of the caller's roles. `None` if only both together would be asked.
+/// the user, or in one of the caller's roles. `None` if only both together would be asked, or the holder
+/// of a role, who has no name, could not answer what the caller has claimed.
 pub fn page_for(links: &Links, ask: &Ask, caller: &Caller, now: Timestamp) -> Option<String> {
     let Answerer { user, roles } = caller.answerer(None);
     // without an id it counts as an unknown person, like the caller
     let user = user.map_or(Assignee::NotSelf, Assignee::User);
-    let holders = std::iter::once(user).chain(roles.into_iter().map(Assignee::Role));
+    let roles = roles.into_iter().filter(|_| ask.claim_at(now).is_none()).map(Assignee::Role);
+    let holders = std::iter::once(user).chain(roles);
     let mut all = holders.map(|to| Link {
         version: VERSION,
         ask_id: ask.id.to_string(),

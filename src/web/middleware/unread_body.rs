@@ -4,9 +4,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use actix_web::HttpRequest;
 use actix_web::body::{BodySize, BoxBody, MessageBody};
+use actix_web::dev::ServiceResponse;
+use actix_web::http::ConnectionType;
 use actix_web::web::Bytes;
+use actix_web::{HttpMessage as _, HttpRequest};
 use greenroom_actors::observe::disconnect::Disconnect;
 use tokio::sync::oneshot;
 
@@ -37,10 +39,26 @@ impl MessageBody for Last {
     }
 }
 
-/// Has the connection closed once the answer has had time to be sent. actix-web would receive an unread
-/// chunked body for as long as the client sends.
-pub(super) fn last(request: &HttpRequest, body: BoxBody) -> BoxBody {
-    last_of(Peer::disconnect_of(request), body)
+/// Marks a request whose body nobody reads.
+struct Unread;
+
+/// Notes that nobody reads the body of a request. actix-web would receive a chunked one for as long as
+/// the client sends.
+pub(super) fn leave_body(request: &HttpRequest) {
+    request.extensions_mut().insert(Unread);
+}
+
+/// Has the connection closed once the answer to a request whose body is left unread has had time to be
+/// sent.
+pub(super) fn last(response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
+    if !response.request().extensions().contains::<Unread>() {
+        return response;
+    }
+    let disconnect = Peer::disconnect_of(response.request());
+    response.map_body(|head, body| {
+        head.set_connection_type(ConnectionType::Close);
+        last_of(disconnect, body)
+    })
 }
 
 fn last_of(disconnect: Disconnect, body: BoxBody) -> BoxBody {

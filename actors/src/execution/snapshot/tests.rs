@@ -197,7 +197,7 @@ fn a_state_is_read_as_it_was_written() {
         Outcome::Cancelled { reason: Arc::from("enough") },
     ];
     let ended = ends.map(|outcome| State {
-        end: Some(End { at: Timestamp(1030), outcome, by: Some(ann()) }),
+        end: Some(End { at: Timestamp(1030), outcome, by: Some(ann()), compensates: false }),
         hold: None,
         ..everything()
     });
@@ -244,7 +244,7 @@ fn snapshots_cost_as_much_as_facts_however_long_an_execution_is() {
 #[test]
 fn an_ended_execution_takes_no_snapshot() {
     let outcome = Outcome::Cancelled { reason: "x".into() };
-    let end = Some(End { at: Timestamp(1), outcome, by: None });
+    let end = Some(End { at: Timestamp(1), outcome, by: None, compensates: false });
     let long = State { next_seq: 5_000, facts_applied: 5_000, ..fresh() };
     assert!(SnapshotMark::default().is_outgrown_by(&long, SNAPSHOT_EVERY));
     assert!(!SnapshotMark::default().is_outgrown_by(&State { end, ..long }, SNAPSHOT_EVERY));

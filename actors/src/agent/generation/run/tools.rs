@@ -138,6 +138,7 @@ impl Run {
         let call = self.transcript.last().and_then(|step| step.tool_calls.get(number)).cloned();
         if let (Some(call), Some(continuation)) = (call, &mut self.continuation) {
             continuation.note(number, &call, (memo, is_note));
+            self.count_usage();
             let change = self.put_continuation(Vec::new());
             self.record_with(change).await?;
             // a call that has ended meanwhile does not wait

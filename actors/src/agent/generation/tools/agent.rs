@@ -19,7 +19,7 @@ use crate::requests::Unavailable;
 use super::{ToolReturn, Waiting, idempotency_key, unavailable_for_model};
 
 /// Asks the agent and waits for its text. Failures report the agent's usage too. Dropping the
-/// future cancels the generation.
+/// future cancels the generation, or interrupts it if the call is made again elsewhere.
 pub(super) async fn ask(
     deps: GenerationDeps,
     agent_id: &str,
@@ -44,7 +44,7 @@ pub(super) async fn ask(
     request.continues = is_repeated;
     let arbiter = Arbiter::current();
     let mut generation = spawn_generation(&arbiter, deps.clone(), request, id.to_string(), None);
-    // a repeated call of a step asks another one
+    // a step that calls it again gets a new id
     if context.generation_id.is_some()
         && let Some(notes) = &context.notes
     {
