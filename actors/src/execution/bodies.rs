@@ -15,6 +15,7 @@ use crate::domain::ids::StepPath;
 use crate::domain::machine::{Command, Effect, EffectKind, Spent, StepResult, Touched};
 use crate::domain::slot::slot_of;
 use crate::domain::state::Phase;
+use crate::domain::time::Timestamp;
 use crate::execution::ExecutionActor;
 use crate::execution::logging::scope_of_attempt;
 use crate::execution::polled::Polled;
@@ -57,8 +58,11 @@ pub(super) struct BodyInFlight {
     _relay: Option<RelayGuard>,
 }
 
-/// A child that was started or queried, with the timer of its timeout while it runs.
+/// A child that was started or queried.
 pub(super) struct TrackedChild {
+    /// Time of its start, or before it if it starts at once; otherwise `None` until its first report.
+    began: Option<Timestamp>,
+    /// Timer of its timeout while it runs.
     limit: Option<SpawnHandle>,
 }
 
@@ -238,7 +242,9 @@ impl ExecutionActor {
         let Some(life) = &mut self.life else { return };
         let Some(call) = life.machine.child_call(path) else { return };
         let is_ours = call.since_seq > life.restored_seq;
-        life.children.insert((Arc::clone(path), attempt), TrackedChild { limit: None });
+        // one of an earlier actor may have ended in time; one that has to wait does not run yet
+        let began = (is_ours && call.earlier.is_empty()).then_some(Timestamp::default());
+        life.children.insert((Arc::clone(path), attempt), TrackedChild { began, limit: None });
         self.limit_child(path, attempt, ctx);
         if is_ours {
             self.start_child(path, attempt, &call, ctx);
@@ -247,18 +253,28 @@ impl ExecutionActor {
         }
     }
 
-    /// Applies the timeout of a child; it starts again whenever the child continues.
-    fn limit_child(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
+    /// Notes when a child began. It may have had to wait for the end of another one.
+    pub(super) fn began_child(&mut self, path: &StepPath, attempt: u32, at: Timestamp) {
+        let key = (Arc::clone(path), attempt);
+        if let Some(child) = self.life.as_mut().and_then(|life| life.children.get_mut(&key)) {
+            child.began = Some(at);
+        }
+    }
+
+    /// Applies the timeout of a child, or what is left of it; it starts again whenever the child
+    /// continues after a suspension.
+    pub(super) fn limit_child(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
         let Some((step, node)) = life.machine.node(path) else { return };
         // most have none, and this is looked at for every child whenever one of them reports
         let Some(ms) = step.timeout_ms.filter(|_| node.phase == Phase::Running) else { return };
         let Some(child) = life.children.get_mut(&(Arc::clone(path), attempt)) else { return };
-        if child.limit.is_some() {
-            return;
-        }
+        let Some(began) = child.began.filter(|_| child.limit.is_none()) else { return };
+        let until = began.max(node.phase_since).plus_ms(ms);
+        // no longer than the timeout, whatever the clock was set to
+        let left = until.ms_since(self.shared.clock.now()).min(ms);
         let path = Arc::clone(path);
-        child.limit = Some(ctx.run_later(Duration::from_millis(ms), move |actor, ctx| {
+        child.limit = Some(ctx.run_later(Duration::from_millis(left), move |actor, ctx| {
             actor.fail_attempt(&path, attempt, timed_out(ms), ctx);
             actor.report_if_idle(ctx);
         }));

@@ -66,7 +66,8 @@ pub(crate) fn report_of(machine: &Machine) -> ChildReport {
     };
     let (child, parent) = (state.id.clone(), state.start.parent.clone());
     let abandoned = machine.abandoned_children();
-    ChildReport { child, parent, seq: state.last_seq(), status, abandoned }
+    let began = state.created_at;
+    ChildReport { child, parent, began, seq: state.last_seq(), status, abandoned }
 }
 
 impl ExecutionActor {

@@ -56,7 +56,9 @@ impl ExecutionActor {
             let failure = AttemptFailure::new(ErrorKind::Workflow, error);
             self.fail_attempt(path, attempt, failure, ctx);
         } else if parent == Some(&own) || report.status.is_end() {
+            self.began_child(path, attempt, report.began);
             self.on_child_report(Arc::clone(path), report, ctx);
+            self.limit_child(path, attempt, ctx);
         } else {
             self.retry_child_later(path, attempt, ctx);
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use greenroom_actors::domain::definition::WorkflowDefinition;
+use greenroom_actors::domain::definition::{StepDefinition, WorkflowDefinition};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::slot::{SlotSet, slot_of};
 use greenroom_actors::domain::time::Timestamp;
@@ -16,7 +16,7 @@ use greenroom_actors::{Placement, Runtime, RuntimeLimits, RuntimePorts};
 use serde_json::json;
 
 use crate::workflows::{
-    Calls, ask, child, map, race, resume, run, sleep, with_functions, workflow,
+    Calls, ask, child, map, race, resume, run, sleep, spawn, with_functions, workflow,
 };
 
 fn family() -> Vec<WorkflowDefinition> {
@@ -46,6 +46,23 @@ async fn world() -> World {
 async fn child_of(world: &World, workflow: &str, id: &str) -> String {
     let state = world.runtime.describe(&target(workflow, id)).await.unwrap();
     state.steps.iter().find_map(|step| step.child.clone()).unwrap().to_string()
+}
+
+#[actix::test]
+async fn the_timeout_of_a_child_goes_on_after_a_restart() {
+    tokio::time::pause();
+    let bounded = StepDefinition { timeout_ms: Some(100_000), ..child("sub", "naps") };
+    let naps = workflow("naps", vec![sleep("nap", 3_600_000)]);
+    let registry = registry_of([workflow("bounded", vec![bounded]), naps]);
+    let world = World::launch(registry, RuntimeLimits::default()).await;
+    spawn(&world, start("bounded", "p", json!(1)));
+    pass(Duration::from_secs(60)).await;
+    let world = world.restart().await;
+    let state = async || world.runtime.describe(&target("bounded", "p")).await.unwrap();
+    pass(Duration::from_secs(39)).await;
+    assert_eq!(state().await.status, Status::Running);
+    pass(Duration::from_secs(2)).await;
+    assert_eq!(&*state().await.error.unwrap().message, "timed out after 100000 ms");
 }
 
 #[actix::test]

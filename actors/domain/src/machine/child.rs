@@ -21,6 +21,8 @@ pub struct ChildReport {
     pub child: ExecutionId,
     /// The step that started it.
     pub parent: Option<Parent>,
+    /// Time of its start.
+    pub began: Timestamp,
     pub seq: u64,
     pub status: ChildStatus,
     /// Children that it abandoned before its end. They may still run, to undo what they did.
@@ -95,7 +97,7 @@ impl Machine {
         moment: &Moment<'_>,
         batch: &mut Batch,
     ) {
-        let ChildReport { child, parent: _, seq, status, abandoned: _ } = report;
+        let ChildReport { child, parent: _, began: _, seq, status, abandoned: _ } = report;
         let Some((step, node)) = self.node(&path) else { return };
         // An end is always news, because it is the last report.
         let is_news = node.child.as_ref().is_some_and(|known| {

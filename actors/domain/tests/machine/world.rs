@@ -385,7 +385,7 @@ impl World {
             self.ended_children.insert(child.clone());
         }
         let (child, parent, abandoned) = (child.clone(), None, Vec::new());
-        let report = ChildReport { child, parent, seq, status, abandoned };
+        let report = ChildReport { child, parent, began: ZERO, seq, status, abandoned };
         self.send(Command::ChildReported { path: Arc::from(path), report })
     }
 
