@@ -140,6 +140,7 @@ mod tests {
             at: Timestamp(1_700_000_000_123),
             outcome,
             by: Some(Arc::new(Principal::claimed("eve"))),
+            compensates: false,
         };
         let replayable = vec!["a".into(), "b".into()];
         let (skipped, skipped_before) = (Vec::new(), 0);
@@ -205,7 +206,7 @@ mod tests {
             by: by.map(|id| Arc::new(Principal::claimed(id))),
         };
         let outcome = Outcome::Cancelled { reason: "late".into() };
-        let end = End { at: Timestamp(1_700_000_000_123), outcome, by: None };
+        let end = End { at: Timestamp(1_700_000_000_123), outcome, by: None, compensates: false };
         let plain = Ending {
             end,
             failed: None,

@@ -189,6 +189,7 @@ fn an_execution_that_compensates_shows_its_end() {
         at: Timestamp(1_700_000_000_123),
         outcome: Outcome::Cancelled { reason: "no stock".into() },
         by: Some(Arc::new(Principal::claimed("eve"))),
+        compensates: true,
     };
     let (replayable, skipped) = (Vec::new(), Vec::new());
     let pending = Ending { end, failed: None, replayable, skipped, skipped_before: 0 };
