@@ -346,7 +346,7 @@ async fn the_answer_of_a_replay_is_checked_and_counts_only_from_those_who_are_as
         checks.recv().await.unwrap().pass();
         assert_eq!(replaying.await.unwrap(), Ok(status), "{user}");
     }
-    // a name that nobody has proved
+    // a name that no token proves
     let (by, answerer) = (Some(Principal::claimed("lea")), Some(answerer(None, &["manager"])));
     let claims =
         ReplayExecution { resume_data: Some(approved()), by, answerer, ..replay_from("a") };

@@ -17,7 +17,7 @@ use crate::web::peer::Peer;
 /// Time from the end of an answer to the close of its connection.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Body of an answer, which tells its end.
+/// Body of an answer, which reports its end.
 struct Last {
     body: BoxBody,
     /// Dropped with the body.
@@ -39,10 +39,10 @@ impl MessageBody for Last {
     }
 }
 
-/// Marks a request whose body nobody reads.
+/// Marks a request whose body is left unread.
 struct Unread;
 
-/// Notes that nobody reads the body of a request. actix-web would receive a chunked one for as long as
+/// Notes that the body of a request is left unread. actix-web would receive a chunked one for as long as
 /// the client sends.
 pub(super) fn leave_body(request: &HttpRequest) {
     request.extensions_mut().insert(Unread);

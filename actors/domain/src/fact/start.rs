@@ -77,7 +77,7 @@ pub struct Replayed {
     /// answer counts in any case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roles: Option<Vec<Arc<str>>>,
-    /// True if nobody has proved to be `by`, who then is an unknown person to those who are asked.
+    /// True if `by` is only a claim of the caller, who then is an unknown person to those who are asked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_claim: bool,
 }

@@ -27,7 +27,7 @@ pub struct ReplayFrom {
     /// Roles of a principal who has to be among those who are asked for the answer; `None`: the
     /// answer counts in any case.
     pub roles: Option<Vec<Arc<str>>>,
-    /// True if nobody has proved to be `by`, who then is an unknown person to those who are asked.
+    /// True if `by` is only a claim of the caller, who then is an unknown person to those who are asked.
     pub is_claim: bool,
 }
 

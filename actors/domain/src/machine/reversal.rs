@@ -58,8 +58,8 @@ impl Machine {
         format!("{}/{path}", self.acts_for())
     }
 
-    /// Returns what tells the call of a step from those that have failed before, for what runs once for
-    /// each; `None` for the first one. A repetition after an interruption has the same.
+    /// Returns what distinguishes the call of a step from those that have failed before, for what runs
+    /// once for each; `None` for the first one. A repetition after an interruption has the same.
     pub fn failures_before(&self, path: &str) -> Option<String> {
         let (_, node) = self.node(path)?;
         // a person who has a compensation tried again resets its failures

@@ -142,7 +142,7 @@ impl GenerationHandle {
         }
     }
 
-    /// Leaves an error of a run that does not begin to its subscribers: nobody waits for the beginning.
+    /// Leaves an error of a run that does not begin to its subscribers: no caller waits for the beginning.
     pub(crate) fn leave_errors_to_subscribers(&mut self) {
         if let State::Live { begun, .. } = &mut self.state {
             *begun = None;

@@ -55,7 +55,8 @@ pub struct ToolContext {
     pub(crate) has_noted: bool,
     /// Takes notes, unless it is a direct call.
     pub(crate) notes: Option<NoteSender>,
-    /// Tells the call of a step from those with the same key that have failed before, if there are any.
+    /// Distinguishes the call of a step from those with the same key that have failed before, if there
+    /// are any.
     pub(crate) after: Option<Arc<str>>,
     /// Its place among the concurrent calls of the tool, if these are limited.
     pub(crate) slot: Weak<OwnedSemaphorePermit>,

@@ -197,7 +197,7 @@ fn a_state_is_read_as_it_was_written() {
         Outcome::Cancelled { reason: Arc::from("enough") },
     ];
     let ended = ends.map(|outcome| State {
-        end: Some(End { at: Timestamp(1030), outcome, by: Some(ann()), compensates: false }),
+        end: Some(End { at: Timestamp(1030), outcome, by: Some(ann()), compensates: true }),
         hold: None,
         ..everything()
     });
