@@ -205,6 +205,12 @@ fn unread_bodies_are_not_waited_for() {
         assert_eq!(wire.reply().unwrap().status, status, "{request}");
         assert_eq!(rest(&mut wire).unwrap(), b"", "{request}: the connection has ended");
     }
+    let mut wire = Wire::open(site.address).unwrap();
+    let headers = "host: localhost\r\naccept-encoding: gzip\r\ncontent-length: 2\r\n\r\n";
+    wire.write(format!("GET /doc HTTP/1.1\r\n{headers}").as_bytes()).unwrap();
+    let reply = wire.reply().unwrap();
+    assert_eq!((reply.status, reply.header("content-encoding")), (200, Some("gzip")));
+    assert_eq!(reply.header("connection"), Some("close"));
 }
 
 #[test]
