@@ -128,6 +128,8 @@ pub(super) struct Run {
     begins: Begins,
     /// True once the id is known to be unique. Nothing is recorded before.
     is_id_ours: bool,
+    /// True if a caller chose the id, which another run may have.
+    is_id_chosen: bool,
     /// Conversation to register the run for; taken when that is done.
     chat: Option<ConversationKey>,
     control: watch::Receiver<Control>,
@@ -145,15 +147,15 @@ impl Run {
         actor: Addr<GenerationActor>,
     ) -> (Box<Self>, RunInput, oneshot::Sender<Outcome>) {
         let chat = start.resumable_chat();
-        let (is_id_ours, begins) = (!start.is_id_chosen, start.begins);
+        let (is_id_chosen, begins) = (start.is_id_chosen, start.begins);
         let Start { deps, agent, model, id, input, record, row, recording, .. } = start;
         let Start { active, begin, answer, .. } = start;
         let user_id = record.user_id.as_deref().map(Arc::from);
         let entry = Entry { agent: Arc::clone(&agent), user_id, actor };
         // of two that continue it at once, one answers and one by a restart, the second is refused
         let is_alone = input.continues && record.origin.is_none() && input.parent.is_none();
-        let found = deps.live.enter(Arc::clone(&id), entry, is_id_ours && !is_alone);
-        let is_id_ours = is_id_ours && (found.is_some() || !is_alone);
+        let found = deps.live.enter(Arc::clone(&id), entry, !is_id_chosen && !is_alone);
+        let is_id_ours = !is_id_chosen && (found.is_some() || !is_alone);
         let message_id = super::memory::message_id(&input.messages, &id).to_owned();
         let has_subscribers = subscribers.borrow().are_expected();
         let sequencer = has_subscribers
@@ -193,6 +195,7 @@ impl Run {
             begin,
             begins,
             is_id_ours,
+            is_id_chosen,
             chat,
             control,
             guards: (active, found),

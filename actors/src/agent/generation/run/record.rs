@@ -107,6 +107,11 @@ impl Run {
             let recorded = Box::pin(self.record_put_down(at)).await;
             return recorded.inspect_err(|_| self.leave_behind());
         }
+        let is_cancelled = matches!(outcome, Err(GenerateError::Cancelled));
+        if self.is_id_chosen && !self.is_id_ours && is_cancelled {
+            // before it was known whether another run has the id: who cancelled it finds it by that
+            self.claim_id().await?;
+        }
         if !self.is_id_ours && !matches!(outcome, Err(GenerateError::Exists(_))) {
             self.leave_behind();
         }

@@ -35,6 +35,16 @@ async fn an_id_is_taken_during_and_after_its_generation() {
 }
 
 #[actix::test]
+async fn a_generation_that_is_cancelled_before_its_id_was_checked_is_recorded() {
+    tokio::time::pause();
+    let world = World::new(ScriptedModel::local([text("never asked")]), History::default());
+    let early = world.spawn(chosen(request(None)));
+    early.cancel();
+    assert_eq!(early.outcome().await, Err(GenerateError::Cancelled));
+    assert_eq!(world.history.statuses(), [GenerationStatus::Cancelled]);
+}
+
+#[actix::test]
 async fn a_refused_id_leaves_a_running_chat_registered() {
     tokio::time::pause();
     let resumable = |agent: &mut AgentDefinition| {
