@@ -350,3 +350,15 @@ async fn a_slow_consumer_does_not_count_as_silence() {
         tokio::time::sleep(2 * SILENCE_MAX).await;
     }
 }
+
+#[test]
+fn regional_hosts_of_openai_are_openai() {
+    for (host, expected) in [
+        ("api.openai.com", true),
+        ("eu.api.openai.com", true),
+        ("notapi.openai.com", false),
+        ("api.openai.com.example", false),
+    ] {
+        assert_eq!(is_openai(host), expected, "{host}");
+    }
+}
