@@ -6,6 +6,7 @@ use greenroom_actors::Runtime;
 use greenroom_actors::domain::definition::{StepDefinition, WorkflowDefinition};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::plan::Plan;
+use greenroom_actors::domain::slot::chosen_execution_id;
 use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::{
     ExecutionOutcome, Failure, IdempotencyKey, StartExecution, Subscriber, TraceOrigin,
@@ -214,7 +215,7 @@ fn start_of(
 /// Parses the id that a caller chose for a new execution.
 pub fn read_execution_id(chosen: Option<&str>) -> Result<Option<ExecutionId>, ApiError> {
     let refusal = |error| ApiError::body("options.executionId", error);
-    chosen.map(ExecutionId::parse).transpose().map_err(refusal)
+    chosen.map(chosen_execution_id).transpose().map_err(refusal)
 }
 
 /// A workflow to try first.
@@ -301,6 +302,10 @@ mod tests {
                 r#"{"input":{},"options":{"executionId":".."}}"#,
                 "options.executionId: must be 1 to 128 of the characters \
                  A-Z a-z 0-9 . _ : - and not only dots",
+            ),
+            (
+                r#"{"input":{},"options":{"executionId":"4a2b6c8d-0e1f-8abc-8def-0123456789ab"}}"#,
+                "options.executionId: must not be a UUID of version 8: those are the ids of                  executions that undo what others did",
             ),
             (
                 r#"{"input":{},"options":{"context":5}}"#,

@@ -5,7 +5,7 @@ use std::future::IntoFuture;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use greenroom_actors::Runtime;
-use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::slot::chosen_execution_id;
 use greenroom_actors::requests::{StartError, StartExecution};
 use serde_json::Value;
 
@@ -36,11 +36,11 @@ impl Start {
         Self { runtime, request: StartExecution::new(workflow, input), caller: None, refusal }
     }
 
-    /// Chooses the id: 1 to 128 letters, digits, `.`, `_`, `:` or `-`. A second start with it is
-    /// refused with [`StartError::Exists`], so that something is started once however often it is
-    /// tried.
+    /// Chooses the id: 1 to 128 letters, digits, `.`, `_`, `:` or `-`, and no UUID of version 8, which
+    /// are ids of executions that undo what others did. A second start with it is refused with
+    /// [`StartError::Exists`], so that something is started once however often it is tried.
     pub fn execution_id(mut self, id: &str) -> Self {
-        match ExecutionId::parse(id) {
+        match chosen_execution_id(id) {
             Ok(id) => self.request.execution_id = Some(id),
             Err(why) => {
                 let refusal = StartError::InvalidInput(format!("execution id {id:?} {why}"));

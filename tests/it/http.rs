@@ -49,6 +49,7 @@ mod start;
 mod store;
 mod streams;
 mod system;
+mod taken_ids;
 mod threads;
 pub(crate) mod tool_approvals;
 mod tool_failures;

@@ -5,13 +5,15 @@ use std::fmt;
 use sha2::{Digest, Sha256};
 
 use crate::hash::long_hash;
-use crate::ids::ExecutionId;
+use crate::ids::{ExecutionId, InvalidExecutionId};
 
 /// Number of slots. Ids imply their slots, so it never changes.
 pub const SLOTS: usize = 4096;
 
 /// Length of a UUID as text, with hyphens.
 const UUID_CHARS: usize = 36;
+/// Place of the digit that is the version of a UUID.
+const UUID_VERSION_AT: usize = 14;
 /// Hexadecimal digits at the end of an id that are its slot.
 const SLOT_DIGITS: usize = 3;
 /// Digits before those of the slot that are the cell: the database cluster of the execution.
@@ -93,6 +95,25 @@ pub fn derived_execution_id(parts: &[&str], slot: Slot) -> ExecutionId {
     let (head, third, fourth) = (&hash[..8], &hash[13..16], &hash[17..20]);
     let uuid = format!("{head}-{}-8{third}-8{fourth}-{}", &hash[8..12], &hash[20..]);
     execution_id(&uuid, Some(slot))
+}
+
+/// Why a caller cannot choose an id for an execution.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidChosenId {
+    #[error(transparent)]
+    Malformed(#[from] InvalidExecutionId),
+    #[error(
+        "must not be a UUID of version 8: those are the ids of executions that undo what others did"
+    )]
+    Reserved,
+}
+
+/// Parses the id that a caller chose for an execution. Derived ids are reserved: whoever knows what an
+/// execution is named after knows them before it starts, and could take them.
+pub fn chosen_execution_id(text: &str) -> Result<ExecutionId, InvalidChosenId> {
+    let id = ExecutionId::parse(text)?;
+    let may_be_derived = is_uuid(text) && text.as_bytes()[UUID_VERSION_AT] == b'8';
+    if may_be_derived { Err(InvalidChosenId::Reserved) } else { Ok(id) }
 }
 
 /// Returns true for a UUID with hyphens and lower-case digits.
@@ -269,6 +290,19 @@ mod tests {
         assert_eq!(placed.as_str(), "01932f6c-9d1e-7a3b-8c4d-5e6f7080007f");
         assert_eq!(slot_of(&placed), slot(0x07f));
         assert_eq!(execution_id("id-0001", Some(slot(5))).as_str(), "id-0001");
+    }
+
+    #[test]
+    fn derived_ids_cannot_be_chosen() {
+        let derived = derived_execution_id(&["o-1", "charge:compensate", "1"], slot(5));
+        let others = ["order-8", "8", UUID].map(|id| (id, Ok(ExecutionId::trusted(id))));
+        let refused = [
+            (derived.as_str(), Err(InvalidChosenId::Reserved)),
+            ("a b", Err(InvalidChosenId::Malformed(InvalidExecutionId))),
+        ];
+        for (id, expected) in others.into_iter().chain(refused) {
+            assert_eq!(chosen_execution_id(id), expected, "{id}");
+        }
     }
 
     #[test]

@@ -6,14 +6,20 @@ use actix::Arbiter;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use tokio::sync::oneshot;
 
-use crate::agent::generation::tools::RunWorkflow;
+use crate::agent::generation::tools::{RunWorkflow, WorkflowCall};
 use crate::agent::tool::IsInterrupted;
 use crate::commands::{
     ControlCommand, ExecutionCommand, StartAnswer, StartCommand, StartRefusal, Subject,
 };
+use crate::domain::fact::Start;
+use crate::domain::footprint;
+use crate::domain::hash::short_hash;
 use crate::domain::ids::ExecutionId;
-use crate::requests::{DescribeError, ExecutionOutcome, StartError, StartExecution, Unavailable};
+use crate::domain::plan::Plan;
+use crate::execution::{Restored, restore};
+use crate::requests::{DescribeError, ExecutionOutcome, StartError, Unavailable};
 use crate::runtime::requests::{claim_for, plan_of, start_of};
+use crate::shard::memory_budget::Claim;
 use crate::shared::Shared;
 use crate::visibility::Visibility;
 
@@ -30,70 +36,89 @@ impl WorkflowRuns {
 }
 
 impl RunWorkflow for WorkflowRuns {
-    fn run(
-        &self,
-        start: StartExecution,
-        depth: u32,
-        is_interrupted: Option<IsInterrupted>,
-    ) -> BoxFuture<'static, Result<ExecutionOutcome, StartError>> {
+    fn run(&self, call: WorkflowCall) -> BoxFuture<'static, Result<ExecutionOutcome, StartError>> {
         let shared = self.shared.upgrade();
-        async move { run(shared.ok_or_else(ending)?, start, depth, is_interrupted).await }.boxed()
+        async move { run(shared.ok_or_else(ending)?, call).await }.boxed()
     }
 }
 
-async fn run(
-    shared: Arc<Shared>,
-    mut request: StartExecution,
-    depth: u32,
-    is_interrupted: Option<IsInterrupted>,
-) -> Result<ExecutionOutcome, StartError> {
-    let workflow = request.workflow_id.clone();
+async fn run(shared: Arc<Shared>, call: WorkflowCall) -> Result<ExecutionOutcome, StartError> {
+    let WorkflowCall { start: mut request, depth, is_shared, is_interrupted } = call;
     let id = shared.execution_id(request.execution_id.clone());
     let claim = claim_for(&shared, &mut request)?;
     let plan = plan_of(&shared, &mut request).await?;
-    let mut start = Box::new(start_of(&plan, request, &id));
-    start.depth = depth;
-    let (answer, reply) = oneshot::channel();
-    let command = StartCommand::internal(plan, start, claim, StartAnswer::OnSettled(answer));
-    let mut waiting = CancelOnDrop { shared, id, workflow, is_settled: false, is_interrupted };
-    waiting.shared.deliver(waiting.id.clone(), ExecutionCommand::Start(Box::new(command)));
-    let outcome = match reply.await {
-        Ok(Ok(outcome)) => outcome,
-        // A repeated call gets the outcome of the first one.
-        Ok(Err(StartRefusal::Error(StartError::Exists(_)))) => waiting.first_outcome().await?,
-        Ok(Err(StartRefusal::Error(error))) => return Err(error),
-        Ok(Err(StartRefusal::KeyTaken)) => return Err(StartError::KeyReused),
-        Err(_) => return Err(waiting.lost().into()),
-    };
-    waiting.is_settled = true;
-    Ok(outcome)
+    let start = Start { depth, ..start_of(&plan, request, &id) };
+    let call = Call { shared, plan, start, is_shared, is_interrupted };
+    if let Some(outcome) = call.run_as(id.clone(), claim).await? {
+        return Ok(outcome);
+    }
+    let other = call.another_id(&id);
+    log::warn!("execution {id} is not that of the tool's call: it runs as {other}");
+    let claim = call.shared.memory.claim(footprint::of_start(&call.start));
+    let claim = claim.ok_or_else(|| call.shared.no_memory())?;
+    let outcome = call.run_as(other.clone(), claim).await?;
+    outcome.ok_or(StartError::Exists(other))
 }
 
-fn ending() -> Unavailable {
-    Unavailable::Draining { execution: None }
-}
-
-/// An execution that is cancelled when its caller is gone, since its result would be unused.
-struct CancelOnDrop {
+/// A call whose arguments have passed.
+struct Call {
     shared: Arc<Shared>,
-    id: ExecutionId,
-    workflow: String,
-    is_settled: bool,
-    /// Of the caller.
+    plan: Arc<Plan>,
+    start: Start,
+    is_shared: bool,
     is_interrupted: Option<IsInterrupted>,
 }
 
-impl CancelOnDrop {
-    async fn first_outcome(&self) -> Result<ExecutionOutcome, StartError> {
+impl Call {
+    /// Starts the execution with this id, and waits for it; `None` if another one has the id.
+    async fn run_as(
+        &self,
+        id: ExecutionId,
+        claim: Claim,
+    ) -> Result<Option<ExecutionOutcome>, StartError> {
         let (answer, reply) = oneshot::channel();
-        self.shared.deliver(
-            self.id.clone(),
-            ExecutionCommand::AwaitOutcome { subject: None, after_seq: 0, answer },
-        );
-        reply.await.map_err(|_| self.lost())?.map_err(|error| match error {
-            DescribeError::Unavailable(why) => why.into(),
-            DescribeError::NotFound => Unavailable::ActorLost.into(),
-        })
+        let (plan, start) = (Arc::clone(&self.plan), Box::new(self.start.clone()));
+        let command = StartCommand::internal(plan, start, claim, StartAnswer::OnSettled(answer));
+        let mut waiting = CancelOnDrop { call: self, id, is_settled: false };
+        self.shared.deliver(waiting.id.clone(), ExecutionCommand::Start(Box::new(command)));
+        let outcome = match reply.await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(StartRefusal::Error(StartError::Exists(_)))) => {
+                // until it is known whose it is; what exists is durable
+                waiting.is_settled = true;
+                let found = restore(&self.shared, &waiting.id).await?;
+                if !found.is_some_and(|found| self.has_started(&found)) {
+                    return Ok(None);
+                }
+                // a repeated call gets the outcome of the first one
+                waiting.is_settled = false;
+                waiting.first_outcome().await?
+            }
+            Ok(Err(StartRefusal::Error(error))) => return Err(error),
+            Ok(Err(StartRefusal::KeyTaken)) => return Err(StartError::KeyReused),
+            Err(_) => return Err(self.lost().into()),
+        };
+        waiting.is_settled = true;
+        Ok(Some(outcome))
+    }
+
+    fn has_started(&self, found: &Restored) -> bool {
+        let found = &found.machine.state().start;
+        match self.is_shared {
+            true => found.is_of_shared_call(&self.start),
+            false => found.is_of_call(&self.start),
+        }
+    }
+
+    /// Returns the id that the call uses if another execution has its own; the same each time.
+    fn another_id(&self, taken: &ExecutionId) -> ExecutionId {
+        let trace = &self.start.trace;
+        // has the row of the trace's root, and so differs for another root with the same id
+        let root = trace.span(&[&trace.id]).to_string();
+        let parts = [taken.as_str(), &root];
+        let fingerprint = short_hash(if self.is_shared { &parts[..1] } else { &parts });
+        ExecutionId::parse(&format!("{taken}.{fingerprint}"))
+            .unwrap_or_else(|_| ExecutionId::trusted(fingerprint))
     }
 
     fn lost(&self) -> Unavailable {
@@ -101,20 +126,47 @@ impl CancelOnDrop {
     }
 }
 
-impl Drop for CancelOnDrop {
+fn ending() -> Unavailable {
+    Unavailable::Draining { execution: None }
+}
+
+/// An execution that is cancelled when its caller is gone, since its result would be unused.
+struct CancelOnDrop<'a> {
+    call: &'a Call,
+    id: ExecutionId,
+    is_settled: bool,
+}
+
+impl CancelOnDrop<'_> {
+    async fn first_outcome(&self) -> Result<ExecutionOutcome, StartError> {
+        let (answer, reply) = oneshot::channel();
+        self.call.shared.deliver(
+            self.id.clone(),
+            ExecutionCommand::AwaitOutcome { subject: None, after_seq: 0, answer },
+        );
+        reply.await.map_err(|_| self.call.lost())?.map_err(|error| match error {
+            DescribeError::Unavailable(why) => why.into(),
+            DescribeError::NotFound => Unavailable::ActorLost.into(),
+        })
+    }
+}
+
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
+        let Call { shared, start, is_interrupted, .. } = self.call;
         // The caller waits for it again: in the next process, as after a crash, or in another one.
-        let is_left = self.shared.ending.is_cancelled()
-            || self.is_interrupted.as_ref().is_some_and(|is_interrupted| is_interrupted());
+        let is_left = shared.ending.is_cancelled()
+            || is_interrupted.as_ref().is_some_and(|is_interrupted| is_interrupted());
         if !self.is_settled && !is_left {
             let reason = Some("The call that waited for it was cancelled".to_owned());
-            let workflow = std::mem::take(&mut self.workflow);
-            let subject = Subject { workflow, visibility: Visibility::Everything };
+            let workflow = start.workflow_id.to_string();
+            let visibility = start.user_id.clone().map_or(Visibility::Everything, Visibility::Of);
+            let subject = Subject { workflow, visibility };
             // The reply is not needed: the execution may have ended first.
             let (answer, _) = oneshot::channel();
             let command = ControlCommand { subject, reason, by: None, answer };
             let command = ExecutionCommand::Cancel(command);
-            let (shared, id) = (Arc::clone(&self.shared), self.id.clone());
+            let (shared, id) = (Arc::clone(shared), self.id.clone());
             // Waits for room, because the cancel is not repeated. Calls run on arbiters.
             if let Some(arbiter) = Arbiter::try_current() {
                 arbiter.spawn(async move { shared.deliver_when_ready(id, command).await });
@@ -133,9 +185,11 @@ mod tests {
     use super::*;
     use crate::domain::definition::WorkflowDefinition;
     use crate::domain::fact::Fact;
+    use crate::domain::trace::{EntityType, RootRow, Trace, TraceOrigin};
     use crate::function::StepFunction;
     use crate::limits::RuntimeLimits;
     use crate::ports::store::Status;
+    use crate::requests::StartExecution;
     use crate::testkit::{World, pass, registry_of, start, target};
 
     fn definition(id: &str, step: &Value) -> WorkflowDefinition {
@@ -165,13 +219,17 @@ mod tests {
         World::launch(registry, RuntimeLimits::default()).await
     }
 
+    fn call(start: StartExecution) -> WorkflowCall {
+        WorkflowCall { start, depth: 3, is_shared: false, is_interrupted: None }
+    }
+
     #[actix::test]
     async fn a_repeated_call_runs_the_workflow_once() {
         tokio::time::pause();
         let calls = Arc::default();
         let world = world(&calls).await;
         let workflows = &world.runtime.generations.workflows;
-        let run = || workflows.run(start("slow", "g1.c1", json!({ "n": 1 })), 3, None);
+        let run = || workflows.run(call(start("slow", "g1.c1", json!({ "n": 1 }))));
 
         // Concurrently, and after the end.
         let (first, second) = futures_util::future::join(run(), run()).await;
@@ -185,13 +243,56 @@ mod tests {
     }
 
     #[actix::test]
+    async fn a_call_whose_id_is_taken_runs_its_workflow_under_another() {
+        tokio::time::pause();
+        let calls = Arc::default();
+        let world = world(&calls).await;
+        let workflows = &world.runtime.generations.workflows;
+        let trace = |row| {
+            let root: Arc<str> = Arc::from("helper");
+            let trace = Trace::of("o-1", EntityType::Agent, &root, TraceOrigin::New);
+            TraceOrigin::Within(
+                trace.anchored(RootRow::Generation(row)).below("1".repeat(16).parse().unwrap()),
+            )
+        };
+        let request = |n, row| {
+            let start = start("slow", "g1.c1", json!({ "n": n }));
+            StartExecution { trace: trace(row), ..start }
+        };
+        let made = |n, row, is_shared| WorkflowCall { is_shared, ..call(request(n, row)) };
+        // a caller has chosen the id; a call that is dropped leaves that one alone
+        let taken = world.runtime.execute(request(0, 1));
+        let dropped = async {
+            pass(Duration::from_millis(10)).await;
+            let call = workflows.run(made(9, 9, false));
+            assert!(tokio::time::timeout(Duration::from_millis(10), call).await.is_err());
+        };
+        let (taken, ()) = futures_util::future::join(taken, dropped).await;
+        assert_eq!(taken.unwrap().result(), Some(&json!({ "n": 0 })), "was cancelled");
+
+        let rows = [
+            (1, 1, false, 3, "the caller's is not that of the call"),
+            (1, 1, false, 3, "a repeated call finds its own"),
+            (2, 2, false, 4, "the root with this id is another one"),
+            (3, 4, true, 5, "the caller's is not that of a compensation either"),
+            (3, 5, true, 5, "another execution that undoes the same has made the call"),
+        ];
+        for (n, row, is_shared, runs, why) in rows {
+            let outcome = workflows.run(made(n, row, is_shared)).await.unwrap();
+            assert_eq!(outcome.result(), Some(&json!({ "n": n })), "{why}");
+            assert_ne!(outcome.execution_id.as_str(), "g1.c1", "{why}");
+            assert_eq!(calls.load(Ordering::SeqCst), runs, "{why}");
+        }
+    }
+
+    #[actix::test]
     async fn depth_user_and_conversation_are_recorded() {
         tokio::time::pause();
         let world = world(&Arc::default()).await;
         let mut request = start("slow", "g1.c1", json!({ "n": 1 }));
         request.user_id = Some("anna".to_owned());
         request.conversation_id = Some("c".to_owned());
-        world.runtime.generations.workflows.run(request, 3, None).await.unwrap();
+        world.runtime.generations.workflows.run(call(request)).await.unwrap();
 
         let id = target("slow", "g1.c1").execution_id;
         let facts = world
@@ -213,7 +314,7 @@ mod tests {
         let statuses = [("dropped", Status::Cancelled), ("left", Status::Completed)];
         for (id, status) in statuses {
             let run = start("slow", id, json!({ "n": 1 }));
-            let run = world.runtime.generations.workflows.run(run, 1, None);
+            let run = world.runtime.generations.workflows.run(call(run));
             assert!(tokio::time::timeout(Duration::from_millis(50), run).await.is_err());
             pass(Duration::from_millis(100)).await;
             let state = world.runtime.describe(&target("slow", id)).await.unwrap();
@@ -232,12 +333,12 @@ mod tests {
         ];
         for (workflow, input, why) in rows {
             let started =
-                world.runtime.generations.workflows.run(start(workflow, "x", input), 1, None);
+                world.runtime.generations.workflows.run(call(start(workflow, "x", input)));
             assert_eq!(started.await.unwrap_err().to_string(), why);
         }
         world.runtime.drain(Duration::from_millis(1)).await;
         let run =
-            world.runtime.generations.workflows.run(start("slow", "x", json!({ "n": 1 })), 1, None);
+            world.runtime.generations.workflows.run(call(start("slow", "x", json!({ "n": 1 }))));
         assert_eq!(run.await.unwrap_err().to_string(), "the server is shutting down");
     }
 }

@@ -50,6 +50,28 @@ impl Start {
         self.parent.as_ref().is_some_and(|own| own.may_use_child_of(parent))
     }
 
+    /// Returns true if this execution was started by the call of a tool that now makes `again`. Their
+    /// equal ids alone do not say it: callers choose ids too, and what was deleted frees its id. Callers
+    /// start nothing below other executions, and the trace leads to the root that it was started for.
+    pub fn is_of_call(&self, again: &Self) -> bool {
+        let root = |start: &Self| {
+            let above = (!start.trace.is_root()).then_some(start.trace.anchor);
+            (Arc::clone(&start.trace.id), above)
+        };
+        self.is_of_tool() && self.depth == again.depth && root(self) == root(again)
+    }
+
+    /// The same for the call of a compensation, which another execution that undoes the same may have
+    /// made.
+    pub fn is_of_shared_call(&self, again: &Self) -> bool {
+        let what = |start: &Self| (Arc::clone(&start.workflow_id), start.user_id.clone());
+        self.is_of_tool() && self.depth > 0 && what(self) == what(again)
+    }
+
+    fn is_of_tool(&self) -> bool {
+        self.parent.is_none() && self.replayed.is_none() && self.reversal.is_none()
+    }
+
     /// Moves these nodes out; a state has them in its tree.
     pub(crate) fn take_copied(&mut self) -> Vec<Node> {
         let replayed = self.replayed.as_mut().map(|replayed| &mut replayed.nodes);

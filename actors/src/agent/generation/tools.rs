@@ -39,7 +39,7 @@ pub(crate) use call::{Invocation, check_shape, checked, invoke};
 pub(crate) use gate::{ApprovalAsk, Waiting, approval_of};
 #[cfg(test)]
 pub(crate) use workflow::NoWorkflows;
-pub(crate) use workflow::RunWorkflow;
+pub(crate) use workflow::{RunWorkflow, WorkflowCall};
 
 /// Maximum characters of an error message: a model reads it, and it costs tokens.
 const MESSAGE_CHARS_MAX: usize = 2_000;

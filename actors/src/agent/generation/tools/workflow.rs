@@ -9,25 +9,30 @@ use crate::agent::generation::GenerationDeps;
 use crate::agent::tool::{IsInterrupted, ToolContext};
 use crate::domain::fact::Suspension;
 use crate::domain::hash::short_hash;
-use crate::domain::ids::ExecutionId;
+use crate::domain::ids::{ExecutionId, compensated_path};
 use crate::domain::state::Outcome;
 use crate::requests::{ExecutionOutcome, Halted, StartError, StartExecution};
 
 use super::agent::too_deep;
 use super::{ToolReturn, unavailable_for_model};
 
+/// The call of a tool that runs a workflow.
+pub(crate) struct WorkflowCall {
+    pub(crate) start: StartExecution,
+    /// Number of agents and workflows above the execution.
+    pub(crate) depth: u32,
+    /// True if it is that of a compensation, which another execution that undoes the same makes too.
+    pub(crate) is_shared: bool,
+    pub(crate) is_interrupted: Option<IsInterrupted>,
+}
+
 /// Runs workflows for tools.
 pub(crate) trait RunWorkflow: Send + Sync {
-    /// Starts the execution, with `depth` agents and workflows above it, and waits until it is
-    /// suspended or ends. If it exists already, waits for that one instead. Dropping the future
-    /// cancels the execution if it is still running, unless the caller is interrupted, and waits for
-    /// it again later.
-    fn run(
-        &self,
-        start: StartExecution,
-        depth: u32,
-        is_interrupted: Option<IsInterrupted>,
-    ) -> BoxFuture<'static, Result<ExecutionOutcome, StartError>>;
+    /// Starts the execution, and waits until it is suspended or ends. If the same call has started it
+    /// already, waits for that one instead; if its id belongs to another execution, it gets another id.
+    /// Dropping the future cancels the execution if it is still running, unless the caller is
+    /// interrupted, and waits for it again later.
+    fn run(&self, call: WorkflowCall) -> BoxFuture<'static, Result<ExecutionOutcome, StartError>>;
 }
 
 /// Runs the workflow and returns its result. A suspended one stays suspended, and the model is
@@ -54,7 +59,9 @@ pub(super) async fn run(
         trace: context.trace.clone().into(),
     };
     let is_interrupted = context.notes.as_ref().map(|notes| Arc::clone(&notes.is_interrupted));
-    let ended = deps.workflows.run(start, depth, is_interrupted).await;
+    let is_shared = is_of_compensation(context);
+    let call = WorkflowCall { start, depth, is_shared, is_interrupted };
+    let ended = deps.workflows.run(call).await;
     ended
         .map_err(|error| message_for_model(workflow_id, &error))
         .and_then(|rest| outcome_for_model(workflow_id, rest))
@@ -73,6 +80,11 @@ fn execution_id(context: &ToolContext) -> ExecutionId {
     let above = context.generation_id.as_ref().unwrap_or(&context.tool_call_id);
     ExecutionId::parse(&format!("{above}.{fingerprint}"))
         .unwrap_or_else(|_| ExecutionId::trusted(fingerprint))
+}
+
+/// Returns true for the call that a compensation makes itself.
+fn is_of_compensation(context: &ToolContext) -> bool {
+    context.generation_id.is_none() && compensated_path(&context.tool_call_id).is_some()
 }
 
 /// Returns the outcome as shown to the model.
@@ -122,13 +134,8 @@ pub(crate) struct NoWorkflows;
 
 #[cfg(test)]
 impl RunWorkflow for NoWorkflows {
-    fn run(
-        &self,
-        start: StartExecution,
-        _: u32,
-        _: Option<IsInterrupted>,
-    ) -> BoxFuture<'static, Result<ExecutionOutcome, StartError>> {
-        Box::pin(std::future::ready(Err(StartError::UnknownWorkflow(start.workflow_id))))
+    fn run(&self, call: WorkflowCall) -> BoxFuture<'static, Result<ExecutionOutcome, StartError>> {
+        Box::pin(std::future::ready(Err(StartError::UnknownWorkflow(call.start.workflow_id))))
     }
 }
 
