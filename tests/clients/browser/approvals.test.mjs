@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
-import { BASE, data, freshId, storedIn } from "../support.mjs";
+import { BASE, data, eventually, freshId, storedIn } from "../support.mjs";
 import { launch } from "./browser.mjs";
 import { serve } from "./site.mjs";
 
@@ -47,6 +47,11 @@ async function open(t, major) {
   await page.goto(address(SHOP, major, id));
   const messages = page.getByRole("article");
   const calls = page.getByRole("region", { name: "refund" });
+  /** The tools of the stored answer. */
+  const stored = async () => {
+    const { parts } = (await storedIn(id, AGENT))[1];
+    return parts.filter(({ type }) => type === "tool-refund");
+  };
   return {
     id,
     messages,
@@ -67,18 +72,19 @@ async function open(t, major) {
       });
       return messages.evaluateAll((all) => all.map(({ id }) => id));
     },
-    /** The tools of a stored message. */
-    stored: async (place = 1) => {
-      const { parts } = (await storedIn(id, AGENT))[place];
-      return parts.filter(({ type }) => type === "tool-refund");
-    },
+    stored,
+    /** The same once they have ended: they are stored with the answer, shortly after the page shows it. */
+    ended: () =>
+      eventually("the calls have ended", stored, (tools) =>
+        tools.every(({ state }) => state.startsWith("output-")),
+      ),
   };
 }
 
 for (const major of MAJORS) {
   describe(`useChat of ai ${major} in a browser`, () => {
     test("approves a call, and the text follows in the same message", async (t) => {
-      const { messages, calls, say, decide, shows, stored } = await open(t, major);
+      const { messages, calls, say, decide, shows, ended } = await open(t, major);
       await say("REFUND");
       const asked = await shows(calls, '{"amount":500}');
       await decide(calls, "Approve");
@@ -86,22 +92,22 @@ for (const major of MAJORS) {
       const done = await shows(messages.nth(1), '{"refunded":500};');
       assert.equal(done.length, 2);
       assert.deepEqual(done, asked);
-      const [tool] = await stored();
+      const [tool] = await ended();
       assert.deepEqual([tool.state, tool.output], ["output-available", { refunded: 500 }]);
     });
 
     test("refuses a call, and tells the model why", async (t) => {
-      const { messages, calls, say, decide, shows, stored } = await open(t, major);
+      const { messages, calls, say, decide, shows, ended } = await open(t, major);
       await say("REFUND");
       await decide(calls, "Refuse", "too much");
       await shows(calls, "Refused: too much");
       await shows(messages.nth(1), "refused by a person: too much;");
-      const [tool] = await stored();
+      const [tool] = await ended();
       assert.deepEqual([tool.state, tool.approval.reason], ["output-denied", "too much"]);
     });
 
     test("approves after a reload, in the message from before", async (t) => {
-      const { messages, calls, reload, say, decide, shows } = await open(t, major);
+      const { messages, calls, reload, say, decide, shows, ended } = await open(t, major);
       await say("REFUND");
       const asked = await shows(calls, '{"amount":500}');
       await calls.getByRole("button", { name: "Approve" }).waitFor();
@@ -110,20 +116,21 @@ for (const major of MAJORS) {
       const done = await shows(messages.nth(1), '{"refunded":500};');
       assert.equal(done[1], asked[1]);
       assert.equal(done.length, 2);
+      await ended();
       await reload();
       assert.deepEqual(await shows(messages.nth(1), '{"refunded":500};'), done);
       await shows(calls, '{"refunded":500}');
     });
 
     test("decides two calls of one turn, one of which is refused", async (t) => {
-      const { messages, calls, say, decide, shows, stored } = await open(t, major);
+      const { messages, calls, say, decide, shows, ended } = await open(t, major);
       await say("TWO REFUNDS");
       await decide(calls.nth(0), "Approve");
       await decide(calls.nth(1), "Refuse", "once is enough");
       await shows(messages.nth(1), '{"refunded":500};refused by a person: once is enough;');
       await shows(calls.nth(0), '{"refunded":500}');
       await shows(calls.nth(1), "Refused: once is enough");
-      const states = (await stored()).map(({ state }) => state);
+      const states = (await ended()).map(({ state }) => state);
       assert.deepEqual(states, ["output-available", "output-denied"]);
     });
 
