@@ -402,7 +402,8 @@ impl Config {
         });
         let signs = self.auth.secret_variable();
         let headers = self.telemetry.headers.iter().flat_map(ConfiguredHeader::secrets);
-        let links = self.inbox.secret.as_ref().map(|secret| &*secret.variable);
+        let seals = self.faces.mcp.iter().filter_map(|face| face.secret.as_ref());
+        let links = self.inbox.secret.iter().chain(seals).map(|secret| &*secret.variable);
         let variables =
             models.chain(signs).chain(links).chain(headers).chain(["SERVICE_SECRET_KEY"]);
         let mut add =
