@@ -83,7 +83,7 @@ pub(crate) use self::effective::{Effective, Origin};
 pub use self::environment::Environment;
 #[cfg(feature = "cli")]
 pub(crate) use self::environment::Proxies;
-pub(crate) use self::faces::{FACE_NAME_CHARS_MAX, face_text, is_face_name};
+pub(crate) use self::faces::{FACE_NAME_CHARS_MAX, face_text, face_url, is_face_name};
 pub use self::faces::{FacesConfig, McpFace};
 pub(crate) use self::files::Files;
 pub use self::inbox::{InboxConfig, LinkBase, LinkSecret};

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use url::Url;
-
-use crate::config::{FACE_NAME_CHARS_MAX, McpFace as Settings, face_text, is_face_name};
+use crate::config::{FACE_NAME_CHARS_MAX, McpFace as Settings, face_text, face_url, is_face_name};
 use crate::faces::Offered;
 
 /// Word for all workflows or agents.
@@ -83,9 +81,9 @@ impl McpFace {
     /// Sets the address of the face, as clients reach it.
     #[must_use]
     pub fn url(mut self, url: &str) -> Self {
-        match Url::parse(url) {
+        match face_url(url) {
             Ok(url) => self.settings.url = Some(url),
-            Err(error) => self.problems.push(format!("url: {error}")),
+            Err(problem) => self.problems.push(format!("url: {problem}")),
         }
         self
     }
@@ -97,7 +95,7 @@ impl McpFace {
         self
     }
 
-    /// Sets how many resources and tasks a client may watch with one stream.
+    /// Sets how many resources and tasks a client may watch with one stream, at most 1000.
     #[must_use]
     pub fn subscriptions_max(mut self, count: usize) -> Self {
         self.settings.subscriptions_max = count;
@@ -138,13 +136,23 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_face_is_refused_before_the_start() {
         let tools = |names: &[&str]| McpFace::new().tools(names.iter().copied());
+        let agents = || McpFace::new().agents(["*"]);
         let refused = |server: Greenroom| server.checked().err().unwrap().to_string();
         let rows = [
             (McpFace::new(), "face without a name: offers nothing"),
             (tools(&["nowhere"]), "tools: tool nowhere is not configured"),
             (McpFace::new().workflows(["w"]), "workflows: workflow w is not configured"),
-            (McpFace::new().agents(["*"]).name("a b"), "face a b: name: must be 1 to 64 letters"),
-            (McpFace::new().agents(["*"]).url("here"), "face without a name: url: "),
+            (agents().name("a b"), "face a b: name: must be 1 to 64 letters"),
+            (agents().url("here"), "face without a name: url: is not a valid address"),
+            (agents().url("ftp://a.example"), "url: must begin with http:// or https://"),
+            (agents().url("https://ann:key@a.example"), "url: must not contain a user name"),
+            (agents().url("https://a.example/mcp?a"), "url: must end with the path, before ?"),
+            (agents().url("https://a.example/mcp#a"), "url: must end with the path, before ?"),
+            (tools(&["ask_user"]), "face without a name: tools: ask_user is for agents"),
+            (agents().task_after(Duration::ZERO), "task_after: must be longer than 0ms"),
+            (agents().task_after(Duration::MAX), "task_after: must be at most 3650 days"),
+            (agents().subscriptions_max(1001), "subscriptions_max: must be from 0 to 1000"),
+            (agents().subscriptions_max(usize::MAX), "subscriptions_max: must be from 0 to 1000"),
         ];
         for (face, problem) in rows {
             let said = refused(Greenroom::new().face(face));
@@ -159,6 +167,7 @@ mod tests {
         let many = (0..33)
             .fold(Greenroom::new(), |server, number| server.face(all().name(format!("n{number}"))));
         assert!(refused(many).contains("face n32: there are more than 32 faces"));
-        assert!(Greenroom::new().face(all()).face(all().name("ops")).checked().is_ok());
+        let whole = all().name("ops").url("https://a.example/mcp/ops/mcp").subscriptions_max(1000);
+        assert!(Greenroom::new().face(all().subscriptions_max(0)).face(whole).checked().is_ok());
     }
 }

@@ -10,7 +10,7 @@ use super::section::Section;
 use crate::faces::{Offered, OpenAiFace};
 
 pub use self::mcp::McpFace;
-pub(crate) use self::mcp::face_text;
+pub(crate) use self::mcp::{face_text, face_url};
 pub(crate) use crate::faces::{FACE_NAME_CHARS_MAX, is_face_name};
 
 /// Value in place of a list of names.

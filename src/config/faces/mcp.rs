@@ -9,7 +9,7 @@ use url::Url;
 use super::{FACE_NAME_CHARS_MAX, Offered, is_face_name, offered};
 use crate::auth::SealKey;
 use crate::config::Config;
-use crate::config::entry::{Entry, web_address};
+use crate::config::entry::{Entry, duration_problem, web_address};
 use crate::config::inbox::LinkSecret;
 use crate::config::keys::{Takes, Value as _};
 use crate::config::names::{NameKind, Reference};
@@ -69,7 +69,7 @@ impl Default for McpFace {
 impl Config {
     /// Checks a face of Rust code as the reader of `[[faces.mcp]]` does, and adds it. Names are
     /// looked up later.
-    pub(crate) fn add_face(&mut self, face: McpFace) -> Option<String> {
+    pub(crate) fn add_face(&mut self, face: McpFace) -> Vec<String> {
         let spot = Spot::nowhere(&face_text(face.name.as_deref()));
         let ids = |offered: &Offered| match offered {
             Offered::All => Vec::new(),
@@ -85,20 +85,17 @@ impl Config {
             let references = names.iter().map(|name| Reference::new(kind, name, spot.clone()));
             self.references.extend(references);
         }
-        let twin = self.faces.mcp.iter().any(|other| other.name == face.name);
-        if twin || self.faces.mcp.len() == FACES_MAX {
-            let name = face_text(face.name.as_deref());
-            return Some(match twin {
-                true => format!("{name}: there is another one of this name"),
-                false => format!("{name}: there are more than {FACES_MAX} faces"),
-            });
+        let mut problems = face.problems();
+        if self.faces.mcp.iter().any(|other| other.name == face.name) {
+            problems.push("there is another one of this name".to_owned());
+        } else if self.faces.mcp.len() == FACES_MAX {
+            problems.push(format!("there are more than {FACES_MAX} faces"));
         }
-        let empty = nothing();
-        if face.workflows == empty && face.agents == empty && face.tools.is_empty() {
-            return Some(format!("{}: offers nothing", face_text(face.name.as_deref())));
+        let named = face_text(face.name.as_deref());
+        if problems.is_empty() {
+            self.faces.mcp.push(face);
         }
-        self.faces.mcp.push(face);
-        None
+        problems.into_iter().map(|problem| format!("{named}: {problem}")).collect()
     }
 }
 
@@ -111,6 +108,23 @@ pub(crate) fn face_text(name: Option<&str>) -> String {
 }
 
 impl McpFace {
+    /// Returns the problems of a face of Rust code that the reader finds in its entries.
+    fn problems(&self) -> Vec<String> {
+        let offers_nothing = self.tools.is_empty()
+            && [&self.workflows, &self.agents].into_iter().all(|offered| *offered == nothing());
+        let nothing = offers_nothing.then(|| "offers nothing".to_owned());
+        let tools = self.tools.iter().filter_map(|name| tool_problem(name));
+        let tools = tools.map(|problem| format!("tools: {problem}"));
+        let wait = duration_problem(self.task_after).map(|it| format!("task_after: {it}"));
+        let count = i64::try_from(self.subscriptions_max);
+        let is_allowed = count.is_ok_and(|count| SUBSCRIPTIONS.contains(&count));
+        let subscriptions = (!is_allowed).then(|| {
+            let (min, max) = (SUBSCRIPTIONS.start(), SUBSCRIPTIONS.end());
+            format!("subscriptions_max: must be from {min} to {max}")
+        });
+        nothing.into_iter().chain(tools).chain(wait).chain(subscriptions).collect()
+    }
+
     /// Sets the variable whose secret seals what clients keep.
     pub(crate) fn with_secret(self, variable: &str) -> Self {
         let spot = Spot::nowhere(&face_text(self.name.as_deref()));
@@ -193,30 +207,37 @@ fn read(section: Section<'_>, references: &mut Vec<Reference>) -> McpFace {
 /// MCP servers.
 fn tools(entry: &Entry<'_>, references: &mut Vec<Reference>) -> Vec<String> {
     let items = entry.items().unwrap_or_default();
-    let names = items.iter().filter_map(|item| match item.filled_text()?.as_str() {
-        ASK_USER => item.refuse(format!("{ASK_USER} is for agents")),
-        name => {
-            references.push(Reference::new(NameKind::Tool, name, item.place.spot()));
-            Some(name.to_owned())
+    let names = items.iter().filter_map(|item| {
+        let name = item.filled_text()?;
+        if let Some(problem) = tool_problem(&name) {
+            return item.refuse(problem);
         }
+        references.push(Reference::new(NameKind::Tool, &name, item.place.spot()));
+        Some(name)
     });
     names.collect()
+}
+
+/// Returns why clients cannot have a tool.
+fn tool_problem(name: &str) -> Option<String> {
+    (name == ASK_USER).then(|| format!("{ASK_USER} is for agents"))
 }
 
 fn nothing() -> Offered {
     Offered::Only(Vec::new())
 }
 
-/// Reads an address, which clients compare with the one that they have.
 fn url(entry: &Entry<'_>) -> Option<Url> {
-    let url = match web_address(&entry.filled_text()?) {
-        Ok(url) => url,
-        Err(problem) => return entry.refuse(problem),
-    };
+    face_url(&entry.filled_text()?).map_or_else(|problem| entry.refuse(problem), Some)
+}
+
+/// Parses an address, which clients compare with the one that they have.
+pub(crate) fn face_url(text: &str) -> Result<Url, String> {
+    let url = web_address(text)?;
     if url.query().is_some() || url.fragment().is_some() {
-        return entry.refuse("must end with the path, before ? and #");
+        return Err("must end with the path, before ? and #".to_owned());
     }
-    Some(url)
+    Ok(url)
 }
 
 /// Reads a name, which is a part of an address.
