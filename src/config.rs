@@ -8,6 +8,7 @@ mod asked;
 mod auth;
 mod calls;
 mod changes;
+mod choices;
 mod cluster;
 mod console;
 mod cors;
@@ -112,6 +113,7 @@ pub use crate::faces::{Offered, OpenAiFace};
 
 pub(crate) use self::entry::milliseconds;
 
+use self::choices::AsRead;
 use self::models::RuleCall;
 use self::programs::Program;
 use self::steps::Needs;
@@ -197,6 +199,10 @@ pub struct Config {
     coded_mcp: BTreeSet<String>,
     /// Routes that Rust code added, which are among the others too.
     coded_routes: Vec<RouteConfig>,
+    /// Faces that Rust code added, which are among the others too.
+    coded_faces: Vec<McpFace>,
+    /// Settings as the file has them; `None` for a text.
+    as_read: Option<Arc<AsRead>>,
     /// The path of the file; `None` for a text.
     pub(crate) path: Option<PathBuf>,
     /// Files that were read.
@@ -300,25 +306,6 @@ impl Config {
     pub(crate) fn set_retention(&mut self, workflow: String, retention: Option<Duration>) {
         self.retention.workflows.insert(workflow.clone(), retention);
         self.coded_retention.insert(workflow, retention);
-    }
-
-    /// Copies the settings that code or the command line chose at the start.
-    pub(crate) fn keep_choices_of(&mut self, started: &Self) {
-        self.environment = started.environment;
-        self.coded_retention.clone_from(&started.coded_retention);
-        self.retention.workflows.extend(started.coded_retention.clone());
-        for (name, tool) in started.coded_tools() {
-            self.add_tool(name, tool.clone());
-        }
-        for (name, server) in started.coded_mcp() {
-            self.add_mcp(name, server.clone());
-        }
-        self.coded_routes.clone_from(&started.coded_routes);
-        self.routes.extend(started.coded_routes.iter().cloned());
-        if let Some(spot) = started.host_spot.as_ref().filter(|spot| spot.line == 0) {
-            self.host_spot = Some(spot.clone());
-            self.server.host.clone_from(&started.server.host);
-        }
     }
 
     /// Refuses an address that other machines can reach while no provider, neither a configured nor

@@ -60,15 +60,16 @@ fn chosen(
         (ExitCode::FAILURE, problems.iter().map(ToString::to_string).collect())
     };
     let (mut config, are_examples) = read_or_examples(arguments).map_err(refused)?;
-    if !config.server.is_loopback() {
-        if let Some(host) = &arguments.host {
-            let why = format!(
-                "greenroom: `dev` serves to this machine only, not at {host}; use `greenroom serve`"
-            );
-            return Err((ExitCode::from(USAGE), vec![why]));
-        }
-        config.set_host(ServerConfig::default().host, "dev");
+    let is_open = !config.server.is_loopback();
+    if let Some(host) = arguments.host.as_ref().filter(|_| is_open) {
+        let why = format!(
+            "greenroom: `dev` serves to this machine only, not at {host}; use `greenroom serve`"
+        );
+        return Err((ExitCode::from(USAGE), vec![why]));
     }
+    // also of a host that is open to this machine only: one that is saved later may be another
+    let host = if is_open { ServerConfig::default().host } else { config.server.host.clone() };
+    config.set_host(host, "dev");
     config.system.reload_every = RELOAD_EVERY;
     if options.fresh {
         config.store = StoreConfig { url: StoreUrl::Memory, ..StoreConfig::default() };

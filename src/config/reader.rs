@@ -9,6 +9,7 @@ use greenroom_actors::domain::plan::Callers;
 use greenroom_actors::runtime::BULK_WORKFLOW;
 use toml::de::DeValue;
 
+use super::choices::AsRead;
 use super::files::Files;
 use super::keys::Keys as _;
 use super::models::fallback_cycles;
@@ -33,7 +34,12 @@ pub(super) fn load(path: &Path, registered: Option<&Names>) -> Loaded {
     match document::read_file(path, &findings) {
         Ok(source) => {
             let (read, files) = examine(&source, registered, findings);
-            (read.map(|config| Config { path: Some(path.to_owned()), ..config }), files)
+            let read = read.map(|config| Config {
+                path: Some(path.to_owned()),
+                as_read: Some(Arc::new(AsRead::of(&config))),
+                ..config
+            });
+            (read, files)
         }
         Err(problem) => (Err(vec![problem]), findings.into_parts().1),
     }

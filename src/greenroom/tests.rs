@@ -139,6 +139,52 @@ fn a_rust_workflow_sets_its_retention() {
 }
 
 #[test]
+fn what_code_has_chosen_stays_when_the_file_is_read_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("c.toml");
+    let again = |text: &str, change: fn(Greenroom) -> Greenroom, edit: &str| {
+        std::fs::write(&path, text).unwrap();
+        let (started, registered) =
+            change(Greenroom::from_config(&path).unwrap()).checked().unwrap();
+        std::fs::write(&path, edit).unwrap();
+        let names = checks::names(&registered);
+        let mut config = Config::look(&path, &names).0.unwrap();
+        config.keep_choices_of(&started);
+        let changes = config::Changes::between(&started, &started, &config).at_next_start;
+        (checks::problems(&config, &registered, &names), changes, config)
+    };
+    let face: fn(Greenroom) -> Greenroom =
+        |it| it.auth(Badge("GET /agents")).face(McpFace::new().workflows(["*"]));
+    let host: fn(Greenroom) -> Greenroom =
+        |it| it.configure(|config| config.server.host = "127.0.0.1".to_owned());
+    let store: fn(Greenroom) -> Greenroom =
+        |it| it.configure(|config| config.store.url = config::StoreUrl::Memory);
+    let auth: fn(Greenroom) -> Greenroom =
+        |it| it.configure(|config| config.auth.provider = Some(config::AuthProvider::None));
+    let rule = "[auth]\nrules = [{ route = \"POST /mcp\", roles = [\"x\"] }]\n";
+    let open = "[server]\nhost = \"0.0.0.0\"\n";
+    let private =
+        "[store]\nurl = \"postgres://ann@db.example/shop\"\npassword = \"secret:NO_SUCH\"\n";
+    for (text, change) in [(rule, face), (open, host), (private, store), (open, auth)] {
+        let (problems, changes, _) = again(text, change, text);
+        assert_eq!((problems, changes), (vec![], vec![]), "{text}");
+        // what needs a restart is named, although code decides it
+        let edit = text.replace("0.0.0.0", "::").replace("ann@", "eve@").replace("\"x\"", "\"y\"");
+        let (problems, changes, _) = again(text, change, &edit);
+        let section = text.lines().next().unwrap();
+        assert_eq!((problems, changes), (vec![], vec![section.to_owned()]), "{text}");
+    }
+    // both faces are there, once
+    let other = "[[faces.mcp]]\nname = \"ops\"\nworkflows = \"*\"\n";
+    let (.., config) = again(other, face, other);
+    let faces: Vec<_> = config.faces.mcp.iter().map(|face| face.name.as_deref()).collect();
+    assert_eq!(faces, [Some("ops"), None]);
+    // what code has not chosen is checked as at a start
+    let (problems, ..) = again("", |it| it, open);
+    assert!(problems[0].contains("other machines can reach 0.0.0.0"), "{problems:?}");
+}
+
+#[test]
 fn routes_are_checked_before_the_start() {
     let rows: [(&[&str], &[&str]); 6] = [
         (&["/a", "/b/:id", "/c/*"], &[]),

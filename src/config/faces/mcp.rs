@@ -93,6 +93,7 @@ impl Config {
         }
         let named = face_text(face.name.as_deref());
         if problems.is_empty() {
+            self.coded_faces.push(face.clone());
             self.faces.mcp.push(face);
         }
         problems.into_iter().map(|problem| format!("{named}: {problem}")).collect()

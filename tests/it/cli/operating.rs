@@ -168,6 +168,14 @@ fn dev_says_what_to_try_and_reads_what_is_saved() {
     support::eventually("the new workflow", || {
         (server.get("/workflows/two").status == 200).then_some(())
     });
+    // what a file for production has is no reason to reject it either
+    let production = "[server]\nhost = \"0.0.0.0\"\n[store]\nurl = \"postgres://ann@db.example/shop\"\n\
+                      password = \"secret:GREENROOM_NO_SUCH\"\n";
+    home.write("config.toml", &format!("{}{production}", workflow("three")));
+    server.says("[server] has changed: restart the server to apply it");
+    server.says("[store] has changed: restart the server to apply it");
+    server.says("workflows: added three, removed two");
+    assert_eq!(server.get("/workflows/three").status, 200);
 }
 
 #[test]
