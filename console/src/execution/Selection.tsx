@@ -11,7 +11,7 @@ import { JsonBox } from "../parts/Json.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { Status } from "../parts/Status.tsx";
 import { Duration, Time, Until } from "../parts/Time.tsx";
-import type { Model, Step, Wait } from "./fold.ts";
+import type { Model, Step, Wait, WaitEnd } from "./fold.ts";
 import { Lanes } from "./Lanes.tsx";
 import { OperationFacts } from "./OperationFacts.tsx";
 import { type Ids, Value } from "./Value.tsx";
@@ -151,6 +151,13 @@ function Started({ id, name, workflow }: { id: string; name: string; workflow: s
   );
 }
 
+const endings: Record<Exclude<WaitEnd, "answered">, string> = {
+  completed: "the step completed",
+  failed: "the attempt failed",
+  skipped: "the step was skipped",
+  cancelled: "the step was cancelled",
+};
+
 function WaitFacts({ ids, wait }: { ids: Ids; wait: Wait }) {
   return (
     <section class="wait">
@@ -165,7 +172,12 @@ function WaitFacts({ ids, wait }: { ids: Ids; wait: Wait }) {
             <Time at={wait.deadline} />
           </Fact>
         )}
-        {wait.until && (
+        {wait.until && wait.ended !== "answered" && (
+          <Fact name="Ended">
+            <Time at={wait.until} /> without an answer{wait.ended && `: ${endings[wait.ended]}`}
+          </Fact>
+        )}
+        {wait.until && wait.ended === "answered" && (
           <Fact name="Answered">
             <Time at={wait.until} /> {wait.byDeadline ? "by the deadline" : wait.answeredBy ? `by ${wait.answeredBy.id}${wait.answeredBy.verified ? "" : " (not verified)"}` : "by nobody who is known"}
           </Fact>

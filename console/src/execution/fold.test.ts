@@ -57,7 +57,41 @@ test("an answer ends the wait that it names", () => {
   assert.equal(fold(events, 3).kind, "waiting");
   assert.equal(fold(events, 4).kind, "running");
   const wait = fold(events).steps.get("ask")?.waits[0];
-  assert.deepEqual([wait?.data, wait?.answeredBy?.id, wait?.until !== null], [true, "lea", true]);
+  assert.deepEqual([wait?.data, wait?.answeredBy?.id, wait?.until !== null, wait?.ended], [true, "lea", true, "answered"]);
+});
+
+test("a wait ends with its attempt, and the answer to a later one lets the step run", () => {
+  const events = record(
+    start,
+    { type: "step-start", from: "order" },
+    { type: "step-suspended", from: "order", reason: "first?", suspensionId: "s1" },
+    { type: "step-error", from: "order", error: "no", attempt: 1, willRetry: true },
+    { type: "step-start", from: "order" },
+    { type: "step-suspended", from: "order", reason: "second?", suspensionId: "s2" },
+    { type: "step-resumed", from: "order", suspensionId: "s2", resumeData: true },
+  );
+  assert.deepEqual(kinds(events, 4), { order: "retrying" });
+  assert.deepEqual(kinds(events, 6), { order: "waiting" });
+  assert.deepEqual(kinds(events), { order: "running" });
+  const waits = fold(events).steps.get("order")?.waits;
+  assert.deepEqual(waits?.map((wait) => [wait.ended, wait.until?.slice(17, 19)]), [["failed", "03"], ["answered", "06"]]);
+});
+
+test("a step that ends takes all its waits with it, and none of them was answered", () => {
+  const ends: [Partial<WorkflowEvent>, string][] = [
+    [{ type: "step-error", from: "both", error: "too late", willRetry: false }, "failed"],
+    [{ type: "step-cancelled", from: "both" }, "cancelled"],
+    [{ type: "step-skipped", from: "both" }, "skipped"],
+    [{ type: "step-complete", from: "both" }, "completed"],
+    [{ type: "workflow-cancelled", reason: "no tea" }, "cancelled"],
+  ];
+  for (const [end, ended] of ends) {
+    const ask = { type: "step-suspended", from: "both", reason: "?" } as const;
+    const events = record(start, { type: "step-start", from: "both" }, { ...ask, suspensionId: "s1" }, { ...ask, suspensionId: "s2" }, end);
+    const step = fold(events).steps.get("both");
+    assert.equal(step?.kind, ended);
+    assert.deepEqual(step?.waits.map((wait) => [wait.ended, wait.until !== null]), [[ended, true], [ended, true]], end.type);
+  }
 });
 
 test("the start behind an answer is no further attempt, and an interrupted attempt ends where the next begins", () => {

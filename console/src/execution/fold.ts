@@ -18,6 +18,9 @@ export interface Attempt {
   isResumed?: boolean;
 }
 
+/** End of a wait: by an answer, or with what it was a part of. */
+export type WaitEnd = "answered" | "completed" | "failed" | "skipped" | "cancelled";
+
 /** A time in which a step waits for an answer. */
 export interface Wait {
   from: string;
@@ -26,6 +29,7 @@ export interface Wait {
   payload?: unknown;
   deadline?: string;
   suspensionId?: string;
+  ended?: WaitEnd;
   answeredBy?: Principal;
   byDeadline?: boolean;
   data?: unknown;
@@ -127,8 +131,7 @@ function end(model: Model, event: WorkflowEvent, kind: Kind): void {
   // What was under way when the workflow ended has no event of its own.
   for (const step of model.steps.values()) {
     if (step.until === null && isOpen(step.kind)) {
-      step.kind = kind === "completed" ? "completed" : "cancelled";
-      close(step, event.timestamp);
+      close(step, event.timestamp, kind === "completed" ? "completed" : "cancelled");
     }
   }
 }
@@ -149,27 +152,23 @@ function applyToStep(model: Model, seq: number, event: WorkflowEvent): void {
       begin(step, time);
       break;
     case "step-complete":
-      step.kind = "completed";
       step.output = event.output;
-      close(step, time);
+      close(step, time, "completed");
       break;
     case "compensation-complete":
-      step.kind = isSkip(step, event) ? "skipped" : "completed";
       step.output = event.output;
-      close(step, time);
+      close(step, time, isSkip(step, event) ? "skipped" : "completed");
       break;
     case "step-error":
     case "compensation-error":
       fail(step, event);
       break;
     case "step-skipped":
-      step.kind = "skipped";
-      close(step, time);
+      close(step, time, "skipped");
       break;
     case "step-cancelled":
     case "compensation-cancelled":
-      step.kind = "cancelled";
-      close(step, time);
+      close(step, time, "cancelled");
       break;
     case "step-suspended":
       step.kind = "waiting";
@@ -222,12 +221,13 @@ function fail(step: Step, event: WorkflowEvent): void {
     if (event.errorKind) attempt.errorKind = event.errorKind + (event.errorStatus ? ` ${event.errorStatus}` : "");
   }
   if (event.willRetry) {
+    // A child that asked has ended with the attempt: nothing answers what it asked.
+    endWaits(step, event.timestamp, "failed");
     step.kind = "retrying";
     return;
   }
-  step.kind = "failed";
   step.error = event.error ?? "";
-  close(step, event.timestamp);
+  close(step, event.timestamp, "failed");
 }
 
 function waitOf(event: WorkflowEvent): Wait {
@@ -242,6 +242,7 @@ function resume(step: Step, event: WorkflowEvent): void {
   const wait = step.waits.findLast((each) => each.until === null && (!event.suspensionId || each.suspensionId === event.suspensionId));
   if (wait) {
     wait.until = event.timestamp;
+    wait.ended = "answered";
     if (event.resumedBy) wait.answeredBy = event.resumedBy;
     if (event.resumedByDeadline) wait.byDeadline = true;
     if (event.resumeData !== undefined) wait.data = event.resumeData;
@@ -251,11 +252,18 @@ function resume(step: Step, event: WorkflowEvent): void {
   step.attempts.push({ number: step.attempts.length + 1, from: event.timestamp, until: null, isResumed: true });
 }
 
-function close(step: Step, time: string): void {
+function close(step: Step, time: string, as: Exclude<WaitEnd, "answered">): void {
+  step.kind = as;
   step.until = time;
   closeAttempt(step, time);
-  const wait = step.waits.at(-1);
-  if (wait && wait.until === null) wait.until = time;
+  endWaits(step, time, as);
+}
+
+/** Ends the waits that have no answer. */
+function endWaits(step: Step, time: string, ended: WaitEnd): void {
+  for (const wait of step.waits) {
+    if (wait.until === null) Object.assign(wait, { until: time, ended });
+  }
 }
 
 function closeAttempt(step: Step, time: string): void {
