@@ -22,9 +22,9 @@ function serve(context: TestContext, answers: (() => Response)[]): string[] {
   return asked;
 }
 
-/** A stream with one event that does not end. */
-function opened(): Response {
-  return new Response(new ReadableStream({ start: (stream) => stream.enqueue(new TextEncoder().encode("id: 7\ndata: {}\n\n")) }));
+/** A stream with one event, or with this text, that does not end. */
+function opened(text = "id: 7\ndata: {}\n\n"): Response {
+  return new Response(new ReadableStream({ start: (stream) => stream.enqueue(new TextEncoder().encode(text)) }));
 }
 
 function refusing(status: number): () => Response {
@@ -45,6 +45,24 @@ test("a stream that says nothing is made again behind its last event", async (co
   assert.deepEqual([asked, state()], [["", "7"], ["live"]]);
   stop();
   assert.deepEqual(state(), []);
+});
+
+test("a stream is made again behind the last frame that was taken, where the server or the one who reads misses some", async (context) => {
+  const events = (...ids: number[]): string => ids.map((id) => `id: ${id}\ndata: {}\n\n`).join("");
+  const asked = serve(context, [() => opened(events(7) + ": dropped 1\n\n" + events(9)), () => opened(events(8, 10, 11)), () => opened(events(9, 10))]);
+  const taken: number[] = [];
+  const onFrame = ({ id }: { id: string }): "early" | void => {
+    if (taken.length > 0 && Number(id) !== (taken.at(-1) ?? 0) + 1) return "early";
+    taken.push(Number(id));
+  };
+  const stop = follow("/stream", { onFrame });
+  for (let attempt = 1; attempt <= 3; attempt++) {
+    for (let n = 0; n < 5; n++) await turn();
+    assert.deepEqual(state(), [attempt < 3 ? "lost" : "live"]);
+    context.mock.timers.tick(1000);
+  }
+  assert.deepEqual([asked, taken], [["", "7", "8"], [7, 8, 9, 10]]);
+  stop();
 });
 
 test("a server that accepts and never answers is asked again, behind the last event", async (context) => {

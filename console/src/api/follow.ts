@@ -27,8 +27,8 @@ export interface Following {
   /** The last event that was seen: the stream goes on behind it. */
   after?: string;
   onOpen?: () => void;
-  /** Returns true for the last frame that there will be. */
-  onFrame: (frame: Frame) => boolean | void;
+  /** Returns true for the last frame that there will be, and "early" for one before which others are missing. */
+  onFrame: (frame: Frame) => boolean | "early" | void;
   /** Called when the server refuses: there is no other try before there is another token. */
   onRefused?: (error: ApiError) => void;
 }
@@ -93,9 +93,12 @@ export function follow(url: string, following: Following): () => void {
       following.onOpen?.();
       heard();
       for await (const frame of frames(response, heard)) {
-        if (frame.id) after = frame.id;
-        if (following.onFrame(frame)) return finish({ kind: "ended" });
+        const taken = following.onFrame(frame);
+        if (taken === true) return finish({ kind: "ended" });
         if (over || controller.signal.aborted) return;
+        // What is missing comes again behind the last frame that was taken.
+        if (taken === "early") break;
+        if (frame.id) after = frame.id;
       }
       retry();
     } catch (error) {

@@ -25,6 +25,15 @@ test("a line of many pieces is one line", () => {
   assert.deepEqual(found.map((frame) => frame.data.length), [256 * 65_536]);
 });
 
+test("nothing is read behind the place of dropped events, wherever the bytes are cut", () => {
+  const all = bytes(": a comment\n\nid: 1\ndata: one\n\n: dropped 2\n\nid: 4\ndata: four\n\n");
+  for (let cut = 0; cut < all.length; cut++) {
+    const reader = new FrameReader();
+    const found = [...reader.read(all.slice(0, cut)), ...reader.read(all.slice(cut))];
+    assert.deepEqual([found.map((frame) => frame.id), reader.hasGap], [["1"], true], `cut at ${cut}`);
+  }
+});
+
 test("a frame without its empty line is not complete", () => {
   assert.deepEqual(new FrameReader().read(bytes("data: 1\n")), []);
 });

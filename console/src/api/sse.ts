@@ -5,8 +5,13 @@ export interface Frame {
   data: string;
 }
 
+/** Comment in place of events that the server dropped, since they were not read in time. */
+const dropped = /^: ?dropped \d/;
+
 /** Splits the bytes of an event stream into events, as the HTML standard says. */
 export class FrameReader {
+  /** True behind the place of dropped events: nothing more is read. */
+  hasGap = false;
   /** Pieces of a line that has not ended: a line of many megabytes is put together once. */
   private pieces: string[] = [];
   /** A return at the end of a piece, which may be the first half of an end of a line. */
@@ -27,6 +32,8 @@ export class FrameReader {
     }
     if (rest) this.pieces.push(rest);
     for (const line of lines) {
+      this.hasGap ||= dropped.test(line);
+      if (this.hasGap) break;
       const frame = this.line(line);
       if (frame) found.push(frame);
     }
@@ -56,7 +63,10 @@ export class FrameReader {
   }
 }
 
-/** The events of an answer. `heard` is called with all that comes, also with lines that are no event. */
+/**
+ * The events of an answer. `heard` is called with all that comes, also with lines that are no event. They end where
+ * the server dropped some: a stream that is opened again behind the last one has them.
+ */
 export async function* frames(response: Response, heard: () => void = () => undefined): AsyncGenerator<Frame> {
   if (!response.body) return;
   const reader = new FrameReader();
@@ -67,6 +77,7 @@ export async function* frames(response: Response, heard: () => void = () => unde
       if (done) return;
       heard();
       yield* reader.read(value);
+      if (reader.hasGap) return;
     }
   } finally {
     // Ends the connection also if the one who reads stops early.

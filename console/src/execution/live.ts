@@ -43,6 +43,8 @@ export function live(workflowId: string, executionId: string): Live {
   let texts = new Map<string, string>();
   const values = new Values();
   let added = 0;
+  // The first event of a stream follows the last one of the stream before, whatever its number.
+  let isFirst = true;
   let scheduled: ReturnType<typeof setTimeout> | undefined;
 
   const flush = (): void => {
@@ -59,6 +61,7 @@ export function live(workflowId: string, executionId: string): Live {
   const stop = follow(url, {
     onOpen: () => {
       opened.value += 1;
+      isFirst = true;
     },
     onFrame: ({ id, data }) => {
       const event = JSON.parse(data) as WorkflowEvent;
@@ -69,7 +72,11 @@ export function live(workflowId: string, executionId: string): Live {
         const before = texts.get(path) ?? progress.peek().get(path) ?? "";
         if (said?.type === "start") texts.set(path, "");
         if (said?.type === "text-delta") texts.set(path, (before + (said.delta ?? "")).slice(-progressMax));
+      } else if (seq > last() + 1 && !isFirst) {
+        // Numbers have no holes: events between were lost on the way.
+        return "early";
       } else if (seq > last()) {
+        isFirst = false;
         waiting.push(values.take({ seq, event }, data.length));
       }
       const isLast = event.type === "workflow-result";
