@@ -12,6 +12,10 @@ use crate::http_client::Lines;
 /// Longest event.
 const EVENT_BYTES_MAX: usize = 64 << 20;
 
+/// Begin of the comment in place of events that the server dropped, since they were not read in
+/// time.
+const DROPPED: &[u8] = b": dropped ";
+
 /// An event: its number, if it has one, and its data.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Event {
@@ -25,6 +29,8 @@ struct Parser {
     lines: Lines,
     id: Option<u64>,
     data: Vec<u8>,
+    /// True behind the place of dropped events.
+    has_gap: bool,
 }
 
 /// The events of a response.
@@ -41,11 +47,15 @@ impl Events {
         Self { body, parser: Parser::default(), silence_max }
     }
 
-    /// Returns the next event; `None` at the end of the stream, also if it ends early.
+    /// Returns the next event; `None` at the end of the stream, also if it ends early. It ends where
+    /// the server dropped events: a stream that is opened again behind the last one has them.
     pub(super) async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.parser.next() {
                 return Some(event);
+            }
+            if self.parser.has_gap {
+                return None;
             }
             match tokio::time::timeout(self.silence_max, self.body.next()).await {
                 Ok(Some(Ok(bytes))) if self.parser.has_room_for(&bytes) => self.parser.feed(&bytes),
@@ -64,11 +74,16 @@ impl Parser {
         self.lines.feed(bytes);
     }
 
-    /// Returns the next complete event. Comments, and events that are not JSON, are left out.
+    /// Returns the next complete event before a gap. Comments, and events that are not JSON, are left
+    /// out.
     fn next(&mut self) -> Option<Event> {
-        while let Some(line) = self.lines.next() {
+        while !self.has_gap
+            && let Some(line) = self.lines.next()
+        {
             let line = line.trim_ascii_end();
-            if let Some(data) = line.strip_prefix(b"data:") {
+            if line.starts_with(DROPPED) {
+                self.has_gap = true;
+            } else if let Some(data) = line.strip_prefix(b"data:") {
                 self.data.extend_from_slice(data);
             } else if let Some(id) = line.strip_prefix(b"id:") {
                 self.id = std::str::from_utf8(id).ok().and_then(|id| id.trim().parse().ok());
@@ -85,9 +100,20 @@ impl Parser {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::stream;
     use serde_json::json;
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_stream_ends_where_the_server_dropped_events() {
+        let text = "id: 1\ndata: 1\n\n: dropped 2\n\nid: 4\ndata: 4\n\n";
+        let body = stream::iter([Ok(text.into())]).chain(stream::pending()).boxed();
+        let silence_max = Duration::from_secs(60);
+        let mut events = Events { body, parser: Parser::default(), silence_max };
+        assert_eq!(events.next().await, Some(Event { id: Some(1), data: json!(1) }));
+        assert_eq!([events.next().await, events.next().await], [None, None]);
+    }
 
     #[test]
     fn pieces_may_end_anywhere() {
