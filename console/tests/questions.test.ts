@@ -93,3 +93,40 @@ test("who started it is told that another person answers, and others can", async
   await page.getByText("answered by ada").waitFor();
   clean(faults);
 });
+
+test("whole numbers beyond those of browsers are shown, and sent back as they are", async () => {
+  const { page, faults } = await open(browser);
+  const text = async (path: string, init?: RequestInit): Promise<string> => (await fetch(server.base + path, init)).text();
+  const body = '{"input":{"account":9007199254740993,"amount":5},"options":{"executionId":"long"}}';
+  await text("/workflows/four-eyes/execute", { method: "POST", body, headers: { "content-type": "application/json", prefer: "respond-async" } });
+  await page.goto(`${server.console}/console/executions/four-eyes/long`);
+  await page.locator(".json", { hasText: "9007199254740993" }).waitFor();
+  await page.getByRole("button", { name: "Replay as another" }).click();
+  await page.getByLabel("With another input").check();
+  const json = page.getByLabel("Input as JSON");
+  await json.fill((await json.inputValue()).replace(": 5", ": 6"));
+  await page.getByRole("button", { name: "Replay", exact: true }).click();
+  await page.waitForURL((url) => !url.pathname.endsWith("/long"));
+  await page.locator(".json", { hasText: "9007199254740993" }).waitFor();
+  const replay = new URL(page.url()).pathname.split("/").at(-1);
+  assert.match(await text(`/workflows/four-eyes/executions/${replay}/state`), /"input":\{"account":9007199254740993,"amount":6\}/);
+
+  // An approval that changes another argument.
+  const { asks: [first] } = await server.call<{ asks: object[] }>("GET", "/inbox");
+  const ask = { ...first, askId: "call", kind: "approval", schema: { type: "object", properties: { input: {} } }, payload: "PAYLOAD" };
+  const answer = JSON.stringify({ success: true, data: ask }).replace('"PAYLOAD"', '{"account":9007199254740993,"amount":5}');
+  let sent = "";
+  await page.route(/\/inbox\/call$/, (route) => (route.request().resourceType() === "document" ? route.continue() : route.fulfill({ contentType: "application/json", body: answer })));
+  await page.route(/\/inbox\/call\/answer$/, (route) => {
+    sent = route.request().postData() ?? "";
+    return route.fulfill({ json: { success: true, data: null } });
+  });
+  await page.goto(`${server.console}/console/inbox/call`);
+  await page.getByText("change the arguments before the call").click();
+  const args = page.getByLabel("Arguments as JSON");
+  await args.fill((await args.inputValue()).replace(": 5", ": 6"));
+  await page.getByRole("button", { name: "Approve as changed" }).click();
+  await eventually("an answer", () => Promise.resolve(sent || undefined));
+  assert.match(sent, /"approved":true,"input":\{"account":9007199254740993,"amount":6\}/);
+  clean(faults);
+});

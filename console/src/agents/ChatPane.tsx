@@ -4,6 +4,7 @@ import { useResource } from "../api/resource.ts";
 import { declining } from "../inbox/asks.ts";
 import { pageOf } from "../inbox/page.ts";
 import { PageQuestion } from "../inbox/PageQuestion.tsx";
+import { writeJson } from "../lib/json.ts";
 import { go, param, place, setParams } from "../lib/router.ts";
 import { actor } from "../lib/settings.ts";
 import { duration } from "../lib/time.ts";
@@ -301,7 +302,7 @@ function RawEvents({ chat }: { chat: Chat }) {
       <ol tabIndex={0}>
         {chat.raw.value.map(({ at, frame }, index) => (
           <li key={index}>
-            <span class="quiet number">{at}</span> <code>{JSON.stringify(frame)}</code>
+            <span class="quiet number">{at}</span> <code>{writeJson(frame)}</code>
           </li>
         ))}
       </ol>

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { get } from "../api/client.ts";
 import { useResource } from "../api/resource.ts";
+import { writeJson } from "../lib/json.ts";
 import { to } from "../lib/router.ts";
 import { firstLine, number } from "../lib/text.ts";
 import { Empty, Loading } from "../parts/Empty.tsx";
@@ -90,5 +91,5 @@ export function History({ agentId }: { agentId: string }) {
 }
 
 function textOf(input: unknown): string {
-  return typeof input === "string" ? input : (JSON.stringify(input) ?? "");
+  return typeof input === "string" ? input : (writeJson(input) ?? "");
 }

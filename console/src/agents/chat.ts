@@ -3,6 +3,7 @@ import { get, post, send as request } from "../api/client.ts";
 import { ApiError, refusal } from "../api/error.ts";
 import { asError } from "../api/resource.ts";
 import { frames } from "../api/sse.ts";
+import { parseJson } from "../lib/json.ts";
 import type { Call } from "../parts/Act.tsx";
 import { type Answer, answering, type ChatFrame, type Message, questionIn, receive, stopped, stored, unanswered } from "./messages.ts";
 
@@ -182,7 +183,7 @@ export class Chat {
           isWhole = true;
           break;
         }
-        const frame = JSON.parse(data) as ChatFrame;
+        const frame = parseJson(data) as ChatFrame;
         // What is attached to is told from its start: a part of it may be stored already.
         if (attaching && frame.type === "start") this.messages.value = this.messages.value.filter((message) => message.id !== frame.messageId);
         if (frame.type === "start") id = frame.messageId ?? "";

@@ -1,4 +1,5 @@
 import { ApiError, refusal } from "./error.ts";
+import { parseJson, writeJson } from "../lib/json.ts";
 import { askForToken, authorization, token } from "./auth.ts";
 import type { paths } from "./schema.ts";
 
@@ -61,7 +62,7 @@ async function attempt(method: string, url: string, input: Plain): Promise<Respo
   const init: RequestInit = { method: method.toUpperCase(), headers: { ...authorization(), ...input.headers } };
   if (input.signal) init.signal = input.signal;
   if (input.body !== undefined) {
-    init.body = JSON.stringify(input.body);
+    init.body = writeJson(input.body);
     init.headers = { ...init.headers, "content-type": "application/json" };
   }
   try {
@@ -82,7 +83,7 @@ export async function callFully<P extends PathsOf<M>, M extends Method>(
   const response = await send(method, address(path, plain), plain);
   if (!response.ok) throw await refusal(response);
   const text = await response.text();
-  const body = text ? (JSON.parse(text) as { data: Data<P, M> }) : { data: undefined as Data<P, M> };
+  const body = text ? (parseJson(text) as { data: Data<P, M> }) : { data: undefined as Data<P, M> };
   return { data: body.data, response };
 }
 

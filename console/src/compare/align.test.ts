@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { parseJson } from "../lib/json.ts";
 import { align, isSame } from "./align.ts";
 
 const step = (path: string, status: "completed" | "failed", output: unknown) => ({ stepId: path, path, status, attempts: 1, startedAt: null, endedAt: null, output });
@@ -15,4 +16,6 @@ test("values are the same whatever the order of their names", () => {
   assert.ok(!isSame([1], { 0: 1 }));
   assert.ok(!isSame({ a: undefined }, { b: undefined }));
   assert.ok(!isSame({ a: 1 }, { a: 1, b: 2 }));
+  assert.ok(isSame(parseJson("[9007199254740993]"), parseJson("[9007199254740993]")));
+  assert.ok(!isSame(parseJson("[9007199254740993]"), parseJson("[9007199254740992]")));
 });

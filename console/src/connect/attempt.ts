@@ -1,5 +1,6 @@
 import { send } from "../api/client.ts";
 import { refusal } from "../api/error.ts";
+import { parseJson, writeJson } from "../lib/json.ts";
 import type { Try } from "./snippets.ts";
 
 /** Letters of an answer that are shown. */
@@ -40,7 +41,7 @@ function shorten(text: string): string {
 
 function pretty(text: string): string {
   try {
-    return JSON.stringify(JSON.parse(text), null, 2);
+    return writeJson(parseJson(text), 2);
   } catch {
     return text;
   }

@@ -1,6 +1,7 @@
 import { signal, type Signal } from "@preact/signals";
 import { follow } from "../api/follow.ts";
 import type { WorkflowEvent } from "../api/types.ts";
+import { parseJson } from "../lib/json.ts";
 import type { Numbered } from "./fold.ts";
 import { Values } from "./values.ts";
 
@@ -64,7 +65,7 @@ export function live(workflowId: string, executionId: string): Live {
       isFirst = true;
     },
     onFrame: ({ id, data }) => {
-      const event = JSON.parse(data) as WorkflowEvent;
+      const event = parseJson(data) as WorkflowEvent;
       const seq = Number(id);
       const said = (event as unknown as ProgressEvent).event;
       if ((event.type as string) === "step-progress") {

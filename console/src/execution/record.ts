@@ -1,5 +1,6 @@
 import { get } from "../api/client.ts";
 import { download } from "../lib/download.ts";
+import { writeJson } from "../lib/json.ts";
 import type { Ids } from "./Value.tsx";
 
 /** Events of a page: the server makes it smaller if they are large. */
@@ -9,11 +10,11 @@ const pageMax = 1000;
 export async function saveRecord(ids: Ids): Promise<void> {
   const state = await get("/workflows/{id}/executions/{executionId}/state", { path: ids });
   // Parts of the file, each as text: together they can be longer than a text may be.
-  const parts = [`{"state":${JSON.stringify(state)},"events":[`];
+  const parts = [`{"state":${writeJson(state)},"events":[`];
   let after: number | null = 0;
   while (after !== null) {
     const page: { events: unknown[]; nextAfter: number | null } = await get("/workflows/{id}/executions/{executionId}/events", { path: ids, query: { after, limit: pageMax } });
-    parts.push((after > 0 ? "," : "") + page.events.map((event) => JSON.stringify(event)).join(",\n"));
+    parts.push((after > 0 ? "," : "") + page.events.map((event) => writeJson(event)).join(",\n"));
     after = page.nextAfter;
   }
   parts.push("]}\n");

@@ -1,4 +1,5 @@
 import type { WorkflowEvent } from "../api/types.ts";
+import { hasParts } from "../lib/json.ts";
 import type { Numbered } from "./fold.ts";
 
 /** Letters of JSON of a value that is not kept, and of all values of an execution that are. */
@@ -68,7 +69,7 @@ function cut({ seq, event }: Numbered, letters: number): void {
 /** The begin of a value's JSON, without making all of it. */
 function preview(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value.slice(0, previewMax));
-  if (typeof value !== "object" || value === null) return String(value);
+  if (!hasParts(value)) return String(value);
   const names = Array.isArray(value) ? "" : Object.keys(value).slice(0, 10).join(", ");
   return Array.isArray(value) ? `[ ${value.length} items ]` : `{ ${names.slice(0, previewMax)} }`;
 }

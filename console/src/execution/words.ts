@@ -1,4 +1,5 @@
 import type { Awaited, Outlook, WorkflowEvent } from "../api/types.ts";
+import { writeJson } from "../lib/json.ts";
 import type { Kind } from "../parts/Status.tsx";
 import { firstLine } from "../lib/text.ts";
 import { Cut } from "./values.ts";
@@ -43,7 +44,7 @@ export function eventDetail(event: WorkflowEvent): string {
   if (event.suspension) return firstLine(event.suspension.reason);
   const value = event.type === "step-resumed" ? event.resumeData : (event.output ?? event.result);
   if (value instanceof Cut) return value.preview;
-  return value === undefined ? "" : firstLine(JSON.stringify(value) ?? "", 160);
+  return value === undefined ? "" : firstLine(writeJson(value) ?? "", 160);
 }
 
 export function isFailure(event: WorkflowEvent): boolean {

@@ -4,6 +4,7 @@ import type { ApiError } from "../api/error.ts";
 import { me } from "../api/permissions.ts";
 import type { AskDetail } from "../api/types.ts";
 import { boot } from "../lib/boot.ts";
+import { writeJson } from "../lib/json.ts";
 import { actor } from "../lib/settings.ts";
 import { type Call, useAct, whyNot } from "../parts/Act.tsx";
 import { Copy } from "../parts/Copy.tsx";
@@ -12,7 +13,7 @@ import { type Draft, Editor } from "../schema/Editor.tsx";
 import { focusFault } from "../schema/focus.ts";
 import { asSchema, initial } from "../schema/schema.ts";
 import { validate } from "../schema/validate.ts";
-import { declining, isExcluded, whyNotOwn } from "./asks.ts";
+import { approvalOf, declining, isExcluded, whyNotOwn } from "./asks.ts";
 import { type AskedPage, done, pageOf } from "./page.ts";
 import { PageQuestion } from "./PageQuestion.tsx";
 
@@ -104,12 +105,8 @@ function Approval({ ask, run, error, isBusy, callOf, why }: FormProps) {
   const [draft, setDraft] = useState<Draft>({ value: ask.payload, broken: null });
   const [edits, setEdits] = useState(false);
   const mayEdit = asSchema(ask.schema)?.properties?.input !== undefined;
-  const isChanged = edits && JSON.stringify(draft.value) !== JSON.stringify(ask.payload);
-  const dataOf = (approved: boolean): unknown => ({
-    approved,
-    ...(reason.trim() ? { reason: reason.trim() } : {}),
-    ...(approved && isChanged ? { input: draft.value } : {}),
-  });
+  const isChanged = edits && writeJson(draft.value) !== writeJson(ask.payload);
+  const dataOf = (approved: boolean): unknown => approvalOf(approved, reason, isChanged ? draft.value : undefined);
   return (
     <form class="answer" onSubmit={(event) => event.preventDefault()}>
       {mayEdit && (

@@ -1,4 +1,5 @@
 import type { Ask, Suspension } from "../api/types.ts";
+import { hasParts, Long } from "../lib/json.ts";
 
 /** Fields of a payload that a line shows, and letters of their text. */
 const fieldsMax = 3;
@@ -13,8 +14,8 @@ export function alike(asks: readonly Ask[]): Set<string> {
 
 /** The first plain fields of what a question is about: `order A-1, amount 900`. */
 export function firstFields(payload: unknown): string {
-  if (typeof payload !== "object" || payload === null) return payload === null || payload === undefined ? "" : String(payload).slice(0, lettersMax);
-  const plain = Object.entries(payload).filter(([, value]) => typeof value !== "object" && value !== "");
+  if (!hasParts(payload)) return payload === null || payload === undefined ? "" : String(payload).slice(0, lettersMax);
+  const plain = Object.entries(payload).filter(([, value]) => (typeof value !== "object" || value instanceof Long) && value !== "");
   return plain.slice(0, fieldsMax).map(([name, value]) => `${name} ${String(value)}`).join(", ").slice(0, lettersMax);
 }
 

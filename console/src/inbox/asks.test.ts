@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { get, send } from "../api/client.ts";
 import type { Ask } from "../api/types.ts";
-import { byUrgency, change, whose } from "./asks.ts";
+import { writeJson } from "../lib/json.ts";
+import { fromJson } from "../schema/typed.ts";
+import { approvalOf, byUrgency, change, whose } from "./asks.ts";
 
 function ask(askId: string, edit: Partial<Ask> = {}): Ask {
   return {
@@ -25,6 +28,20 @@ function ask(askId: string, edit: Partial<Ask> = {}): Ask {
 test("the nearest deadline is first, and what has none comes last, oldest first", () => {
   const asks = [ask("new", { openedAt: "2026-01-02T00:00:00Z" }), ask("old"), ask("late", { deadline: "2026-03-01T00:00:00Z" }), ask("soon", { deadline: "2026-02-01T00:00:00Z" })];
   assert.deepEqual(byUrgency(asks).map((each) => each.askId), ["soon", "late", "old", "new"]);
+});
+
+test("an approval as changed has the digits of numbers that were not changed", async () => {
+  const bodies: unknown[] = [];
+  globalThis.fetch = async (_, init) => {
+    if (init?.body) bodies.push(init.body);
+    return new Response('{"success":true,"data":{"payload":{"account":9007199254740993,"amount":5}}}');
+  };
+  const { payload } = await get("/inbox/{askId}", { path: { askId: "a" } });
+  const changed = fromJson(writeJson(payload, 2).replace(": 5", ": 6"));
+  for (const answer of [approvalOf(true, "", changed), approvalOf(true, " fine ", undefined), approvalOf(false, "", changed)]) {
+    await send("POST", "/inbox/a/answer", { body: { data: answer } });
+  }
+  assert.deepEqual(bodies, ['{"data":{"approved":true,"input":{"account":9007199254740993,"amount":6}}}', '{"data":{"approved":true,"reason":"fine"}}', '{"data":{"approved":false}}']);
 });
 
 test("an answered ask leaves the list, and news that are older than its end do not bring it back", () => {

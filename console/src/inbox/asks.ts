@@ -36,6 +36,15 @@ export function origin(ask: Ask, workflows?: readonly Named[]): { text: string; 
 
 export const whyNotOwn = "You started it: another person has to answer";
 
+/** The answer to an approval, with the input if that was changed. */
+export function approvalOf(approved: boolean, reason: string, changed: unknown): unknown {
+  return {
+    approved,
+    ...(reason.trim() ? { reason: reason.trim() } : {}),
+    ...(approved && changed !== undefined ? { input: changed } : {}),
+  };
+}
+
 /** The answer to a question that may be declined, whatever its schema is (`canDecline`). */
 export const declining = { action: "decline" };
 

@@ -4,6 +4,7 @@ import { address, send } from "../api/client.ts";
 import { type ApiError, isRefused, refusal } from "../api/error.ts";
 import { type Names, useNames } from "../api/names.ts";
 import { asError } from "../api/resource.ts";
+import { parseJson } from "../lib/json.ts";
 import { nameOf, type Named } from "../lib/named.ts";
 import { param, setParams } from "../lib/router.ts";
 import { number, plural } from "../lib/text.ts";
@@ -82,7 +83,7 @@ function useTail(until: string): { tail: Tail | null; waiting: string; error: Ap
     const response = await send("GET", address("/api/logs", { query: { ...query, ...more, limit: pageSize } }), signal ? { signal } : {});
     if (!response.ok) throw await refusal(response);
     // This answer has no envelope.
-    return (await response.json()) as Page;
+    return parseJson(await response.text()) as Page;
   };
   useEffect(() => {
     setTail(null);

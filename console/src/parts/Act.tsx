@@ -6,6 +6,7 @@ import { type ApiError, refusal } from "../api/error.ts";
 import { refusalOf } from "../api/permissions.ts";
 import { asError } from "../api/resource.ts";
 import { boot } from "../lib/boot.ts";
+import { parseJson } from "../lib/json.ts";
 import { Copy } from "./Copy.tsx";
 import { Dialog } from "./Dialog.tsx";
 import { Problem } from "./Problem.tsx";
@@ -30,7 +31,7 @@ export function useAct<T>(done: (data: T, response: Response) => void, failed: (
       const response = await send(call.method, call.path, { body: call.body, headers: call.headers ?? {} });
       if (!response.ok) throw await refusal(response);
       const text = await response.text();
-      done((text ? (JSON.parse(text) as { data: T }).data : undefined) as T, response);
+      done((text ? (parseJson(text) as { data: T }).data : undefined) as T, response);
     } catch (failure) {
       const error = asError(failure);
       setError(error);

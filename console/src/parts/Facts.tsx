@@ -1,10 +1,11 @@
 import type { ComponentChildren } from "preact";
+import { hasParts, Long } from "../lib/json.ts";
 import { Json, Letters } from "./Json.tsx";
 
 /** Names with values, as people read them: nothing that is plain needs braces. */
 export function Readable({ value }: { value: unknown }) {
   if (isTable(value)) return <Rows rows={value} />;
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+  if (hasParts(value) && !Array.isArray(value)) {
     const entries = Object.entries(value);
     if (entries.length > 0 && entries.length <= 30) {
       return (
@@ -33,7 +34,7 @@ export function Fact({ name, children }: { name: string; children: ComponentChil
 }
 
 function isPlain(value: unknown): boolean {
-  return typeof value !== "object" || value === null;
+  return !hasParts(value);
 }
 
 /** Up to 50 objects with plain values are a table. */
@@ -41,7 +42,7 @@ function isTable(value: unknown): value is Record<string, unknown>[] {
   if (!Array.isArray(value) || value.length === 0 || value.length > 50) return false;
   const names = new Set<string>();
   for (const row of value as unknown[]) {
-    if (typeof row !== "object" || row === null || Array.isArray(row)) return false;
+    if (!hasParts(row) || Array.isArray(row)) return false;
     for (const [name, item] of Object.entries(row)) {
       if (!isPlain(item)) return false;
       names.add(name);
@@ -84,5 +85,5 @@ function Plain({ value }: { value: unknown }) {
   if (value === undefined) return <span class="quiet">–</span>;
   if (value === null) return <span class="quiet">null</span>;
   if (typeof value === "boolean") return <>{value ? "yes" : "no"}</>;
-  return <Letters text={String(value)} class={typeof value === "number" ? "number" : "prose"} />;
+  return <Letters text={String(value)} class={typeof value === "number" || value instanceof Long ? "number" : "prose"} />;
 }

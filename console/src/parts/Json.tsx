@@ -1,5 +1,6 @@
 import { useMemo, useState } from "preact/hooks";
 import { download } from "../lib/download.ts";
+import { hasParts, Long, writeJson } from "../lib/json.ts";
 import { bytes, number } from "../lib/text.ts";
 import { Copy } from "./Copy.tsx";
 
@@ -20,7 +21,7 @@ export function Json({ value, open = 2, label }: { value: unknown; open?: number
 
 /** The same with a line above that copies and says the size. */
 export function JsonBox({ value, title, open = 2 }: { value: unknown; title: string; open?: number }) {
-  const text = useMemo(() => JSON.stringify(value, null, 2) ?? "null", [value]);
+  const text = useMemo(() => writeJson(value, 2) ?? "null", [value]);
   return (
     <div class="jsonbox">
       <header>
@@ -40,7 +41,7 @@ export function JsonBox({ value, title, open = 2 }: { value: unknown; title: str
 }
 
 function Node({ name, value, depth, open }: { name?: string; value: unknown; depth: number; open: number }) {
-  if (typeof value === "object" && value !== null) return <Branch name={name} value={value} depth={depth} open={open} />;
+  if (hasParts(value)) return <Branch name={name} value={value} depth={depth} open={open} />;
   return (
     <div class="leaf">
       <Name name={name} />
@@ -60,7 +61,7 @@ function Name({ name }: { name: string | undefined }) {
 }
 
 function Plain({ value }: { value: unknown }) {
-  return typeof value === "string" ? <Letters text={value} class="string" /> : <span class={typeof value}>{String(value)}</span>;
+  return typeof value === "string" ? <Letters text={value} class="string" /> : <span class={value instanceof Long ? "number" : typeof value}>{String(value)}</span>;
 }
 
 /** A text of a caller, of which a long one is cut. */

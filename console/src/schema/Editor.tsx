@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import type { ApiError } from "../api/error.ts";
+import { writeJson } from "../lib/json.ts";
 import { SchemaFields } from "./Form.tsx";
 import { asSchema, type Schema, shapeOf } from "./schema.ts";
 import { Broken, fromJson, hasBroken } from "./typed.ts";
@@ -47,7 +48,7 @@ export function Editor({ schema, draft, change, error, showFaults, label }: {
 }
 
 function JsonEditor({ draft, change, faults, label }: { draft: Draft; change: (draft: Draft) => void; faults: Fault[]; label: string }) {
-  const [text, setText] = useState(draft.broken ?? JSON.stringify(draft.value, null, 2) ?? "");
+  const [text, setText] = useState(draft.broken ?? writeJson(draft.value, 2) ?? "");
   const read = fromJson(text);
   const wrong = read instanceof Broken ? read.why : "";
   const put = (typed: string): void => {

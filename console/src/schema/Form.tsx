@@ -1,4 +1,5 @@
 import { useId, useState } from "preact/hooks";
+import { hasParts } from "../lib/json.ts";
 import { choicesOf, defaults, fieldsOf, isNullable, resolve, type Schema, shapeOf } from "./schema.ts";
 import { ArrayField, ChoiceField, ChoicesField, JsonField, TextField, VariantField, YesNo } from "./fields.tsx";
 import type { Fault } from "./validate.ts";
@@ -23,7 +24,7 @@ export function SchemaFields(props: Omit<FieldProps, "root" | "path" | "label" |
 }
 
 function Fields({ schema, root, value, change, path, faults }: FieldProps) {
-  const record = (typeof value === "object" && value !== null && !Array.isArray(value) ? value : {}) as Record<string, unknown>;
+  const record = (hasParts(value) && !Array.isArray(value) ? value : {}) as Record<string, unknown>;
   return (
     <>
       {fieldsOf(resolve(schema, root)).map((field) => (

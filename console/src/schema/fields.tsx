@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useId, useRef, useState } from "preact/hooks";
+import { writeJson } from "../lib/json.ts";
 import { AnyField, type FieldProps } from "./Form.tsx";
 import { chosenAfter, defaults, isNullable, type Option, resolve, type Schema, variantName } from "./schema.ts";
 import { asNumber, Broken, fromInput, fromJson, toInput } from "./typed.ts";
@@ -39,7 +40,7 @@ function inputType(format: string | undefined): (typeof inputTypes)[keyof typeof
 export function TextField(props: FieldProps & { is: "string" | "number" | "integer" }) {
   const { value, change, is, schema, root } = props;
   const { format, maxLength, minimum, maximum } = resolve(schema, root);
-  const text = value === undefined || value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
+  const text = value === undefined || value === null ? "" : typeof value === "object" ? writeJson(value) : String(value);
   const isLong = is === "string" && (text.includes("\n") || text.length > 80 || (maxLength ?? 0) >= 200);
   // What is required and left empty is null, if it may be.
   const empty = props.required && isNullable(schema, root) ? null : undefined;
@@ -260,7 +261,7 @@ export function VariantField(props: FieldProps & { variants: Schema[] }) {
 
 export function JsonField(props: FieldProps) {
   const { value, change } = props;
-  const [text, setText] = useState(value === undefined ? "" : value instanceof Broken ? value.text : JSON.stringify(value, null, 2));
+  const [text, setText] = useState(value === undefined ? "" : value instanceof Broken ? value.text : writeJson(value, 2));
   return (
     <Row props={props}>
       {(ids, faulty) => (

@@ -1,3 +1,4 @@
+import { writeJson } from "../lib/json.ts";
 import { plural } from "../lib/text.ts";
 import { isNullable, resolve, type Schema, shapeOf, typeOf, variantName } from "./schema.ts";
 
@@ -63,7 +64,7 @@ function rulesOf(schema: Schema, root: Schema): string {
     minItems !== undefined && `at least ${plural(minItems, "item")}`,
     maxItems !== undefined && `at most ${plural(maxItems, "item")}`,
     pattern !== undefined && `matches ${pattern}`,
-    schema.default !== undefined && `default ${JSON.stringify(schema.default)}`,
+    schema.default !== undefined && `default ${writeJson(schema.default)}`,
     items && `each: ${items}`,
   ]
     .filter(Boolean)

@@ -1,3 +1,5 @@
+import { copyOf, hasParts, writeJson } from "../lib/json.ts";
+
 /** A JSON Schema, as far as forms look at it. */
 export interface Schema {
   $ref?: string;
@@ -151,7 +153,7 @@ export function variantName(variant: Schema, root: Schema, index: number): strin
 }
 
 function optionOf(value: unknown, title?: string): Option {
-  return { value, text: title ?? (typeof value === "string" ? value : JSON.stringify(value)) };
+  return { value, text: title ?? (typeof value === "string" ? value : writeJson(value)) };
 }
 
 export function fieldsOf(schema: Schema): Field[] {
@@ -166,19 +168,19 @@ export function fieldsOf(schema: Schema): Field[] {
 /** Returns the value with which a form begins: the first example, else the defaults. */
 export function initial(schema: Schema, root: Schema = schema): unknown {
   const resolved = resolve(schema, root);
-  if (resolved.examples && resolved.examples.length > 0) return structuredClone(resolved.examples[0]);
+  if (resolved.examples && resolved.examples.length > 0) return copyOf(resolved.examples[0]);
   return defaults(resolved, root, 0);
 }
 
 /** Returns true if nothing is known of an object or a list: boxes of which none is ticked are as little as no fields. */
 function isEmpty(value: unknown): boolean {
   const isNoItem = (each: unknown): boolean => Array.isArray(each) && each.length === 0;
-  return isNoItem(value) || (typeof value === "object" && value !== null && !Array.isArray(value) && Object.values(value).every(isNoItem));
+  return isNoItem(value) || (hasParts(value) && !Array.isArray(value) && Object.values(value).every(isNoItem));
 }
 
 export function defaults(given: Schema, root: Schema, depth = 0): unknown {
   const schema = resolve(given, root);
-  if (schema.default !== undefined) return structuredClone(schema.default);
+  if (schema.default !== undefined) return copyOf(schema.default);
   if (schema.const !== undefined) return schema.const;
   const shape = depth > 4 ? undefined : shapeOf(schema, root);
   if (shape?.is === "variants") return shape.variants[0] && defaults(shape.variants[0], root, depth + 1);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Long } from "../lib/json.ts";
 import { asNumber, Broken, fromInput, fromJson, hasBroken, toInput } from "./typed.ts";
 import { validate } from "./validate.ts";
 
@@ -22,9 +23,10 @@ test("a number is what was typed, or stays a text", () => {
     ["0,125", 0.125],
     ["1e400", "1e400"],
     ["9007199254740991", 9007199254740991],
-    ["9007199254740993", "9007199254740993"],
+    ["18446744073709551616", "18446744073709551616"],
   ];
   for (const [typed, value] of rows) assert.ok(Object.is(asNumber(typed), value), typed);
+  for (const typed of ["9007199254740993", "+9007199254740993"]) assert.deepEqual(asNumber(typed), new Long("9007199254740993"));
 });
 
 test("times are those of this browser, with its offset", () => {
@@ -44,6 +46,13 @@ test("what is no time is not lost", () => {
   }
   assert.equal(toInput("2026-01-01", "date"), "2026-01-01");
   assert.equal(fromInput("a", undefined), "a");
+});
+
+test("a whole number of JSON is kept, or refused as one of a field is", () => {
+  assert.deepEqual(fromJson("9007199254740993"), new Long("9007199254740993"));
+  const rounded = fromJson('{"a":[18446744073709551616]}');
+  assert.ok(rounded instanceof Broken);
+  assert.match(rounded.why, /^has 18446744073709551616, which would be rounded/);
 });
 
 test("what is no JSON fits nothing, wherever it is", () => {

@@ -1,13 +1,15 @@
 /** Conversions of texts that people type into fields to values of a schema, and back. */
 
+import { type Long, parseJson, wholeOf } from "../lib/json.ts";
+
 /** The number that was typed. What is none, could mean two or would be rounded stays a text, which no number fits. */
-export function asNumber(typed: string): number | string {
+export function asNumber(typed: string): number | Long | string {
   const text = typed.trim();
   // `1,500` is another number in other countries.
   if (/^[+-]?[1-9]\d{0,2}(,\d{3})+$/.test(text)) return typed;
   const value = Number(text.replace(",", "."));
   if (text === "" || !Number.isFinite(value) || /[.,]$/.test(text)) return typed;
-  return /^[+-]?\d+$/.test(text) && !Number.isSafeInteger(value) ? typed : value;
+  return /^[+-]?\d+$/.test(text) ? (wholeOf(text) ?? typed) : value;
 }
 
 /** Fields for a time have none for a zone: they show and take the time of this browser. What is no time is shown as it is. */
@@ -41,11 +43,11 @@ function offset(at: Date): string {
   return minutes === 0 ? "Z" : `${minutes < 0 ? "-" : "+"}${two(Math.floor(size / 60))}:${two(size % 60)}`;
 }
 
-/** Text that was typed for a value and is no JSON (yet). It fits no schema, so that nothing else is sent in its place. */
+/** Text that was typed for a value and is no JSON (yet), or would be rounded. It fits no schema, so that nothing else is sent in its place. */
 export class Broken {
   constructor(
     readonly text: string,
-    /** Reason for which it is none. */
+    /** Reason for which it is not sent. */
     readonly why: string,
   ) {}
 
@@ -60,9 +62,12 @@ export function hasBroken(value: unknown): boolean {
 
 /** The value of a JSON text; nothing for an empty one. */
 export function fromJson(typed: string): unknown {
+  if (typed.trim() === "") return undefined;
+  const rounded: string[] = [];
   try {
-    return typed.trim() === "" ? undefined : JSON.parse(typed);
+    const value = parseJson(typed, (digits) => rounded.push(digits));
+    return rounded[0] === undefined ? value : new Broken(typed, `has ${rounded[0]}, which would be rounded: whole numbers have up to 64 bits`);
   } catch (error) {
-    return new Broken(typed, (error as Error).message);
+    return new Broken(typed, `is no JSON: ${(error as Error).message}`);
   }
 }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { parseJson } from "../lib/json.ts";
 import { choicesOf, chosenAfter, defaults, initial, shapeOf, type Schema } from "./schema.ts";
 import { faultOf, validate } from "./validate.ts";
 
@@ -96,4 +97,15 @@ test("a list of some of several values has a box for each", () => {
   assert.deepEqual(initial(root), { sizes: [] });
   assert.deepEqual(initial({ type: "object", properties: { more: root } }), {}, "what is optional is left out");
   assert.deepEqual(validate(root, { sizes: [] }), [{ path: "sizes", message: "needs at least 1" }]);
+});
+
+test("a long number is a whole number, within its bounds", () => {
+  const value = parseJson("9007199254740993");
+  for (const type of ["integer", "number", ["integer", "null"]]) assert.deepEqual(validate({ type }, value), []);
+  for (const type of ["object", "string", "array"]) assert.equal(validate({ type }, value).length, 1, type);
+  assert.equal(validate({ maximum: 10 }, value).length, 1);
+  assert.deepEqual(validate(parseJson('{"maximum":9007199254740993,"enum":[9007199254740993]}'), value), []);
+  assert.deepEqual(validate(parseJson('{"exclusiveMaximum":9007199254740993}'), value), [{ path: "", message: "must be less than 9007199254740993" }]);
+  assert.deepEqual(validate(parseJson('{"const":9007199254740992}'), value), [{ path: "", message: "must be 9007199254740992" }]);
+  assert.deepEqual(initial(parseJson('{"default":{"n":9007199254740993}}') as Schema), { n: value });
 });

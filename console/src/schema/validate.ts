@@ -1,3 +1,4 @@
+import { hasParts, Long, writeJson } from "../lib/json.ts";
 import { asSchema, follow, type Schema } from "./schema.ts";
 import { Broken } from "./typed.ts";
 
@@ -13,7 +14,7 @@ export interface Fault {
  */
 export function validate(given: unknown, value: unknown, root = asSchema(given), path = ""): Fault[] {
   const here = (message: string): Fault[] => [{ path, message }];
-  if (value instanceof Broken) return here(`is no JSON: ${value.why}`);
+  if (value instanceof Broken) return here(value.why);
   const declared = asSchema(given);
   if (!declared || !root) return [];
   const schema = follow(declared, root);
@@ -27,9 +28,9 @@ export function validate(given: unknown, value: unknown, root = asSchema(given),
   if (variants) found.push(...ofVariants(variants, value, root, path));
   for (const part of schema.allOf ?? []) found.push(...validate(part, value, root, path));
   if (typeof value === "string") found.push(...ofText(schema, value, path));
-  if (typeof value === "number") found.push(...ofNumber(schema, value, path));
+  if (typeof value === "number" || value instanceof Long) found.push(...ofNumber(schema, value.valueOf(), path));
   if (Array.isArray(value)) found.push(...ofItems(schema, value, root, path));
-  else if (typeof value === "object" && value !== null) found.push(...ofFields(schema, value as Record<string, unknown>, root, path));
+  else if (hasParts(value)) found.push(...ofFields(schema, value as Record<string, unknown>, root, path));
   return found;
 }
 
@@ -63,7 +64,7 @@ function fits(pattern: string, value: string): boolean {
   }
 }
 
-function ofNumber(schema: Schema, value: number, path: string): Fault[] {
+function ofNumber(schema: Schema, value: number | bigint, path: string): Fault[] {
   if (schema.minimum !== undefined && value < schema.minimum) return [{ path, message: `must be at least ${schema.minimum}` }];
   if (schema.maximum !== undefined && value > schema.maximum) return [{ path, message: `must be at most ${schema.maximum}` }];
   if (schema.exclusiveMinimum !== undefined && value <= schema.exclusiveMinimum) return [{ path, message: `must be more than ${schema.exclusiveMinimum}` }];
@@ -101,9 +102,11 @@ function isOfType(value: unknown, type: string): boolean {
     case "array":
       return Array.isArray(value);
     case "object":
-      return typeof value === "object" && value !== null && !Array.isArray(value);
+      return hasParts(value) && !Array.isArray(value);
     case "integer":
-      return Number.isInteger(value);
+      return Number.isInteger(value) || value instanceof Long;
+    case "number":
+      return typeof value === "number" || value instanceof Long;
     default:
       return typeof value === type;
   }
@@ -115,7 +118,7 @@ function typeName(type: string): string {
 }
 
 function show(value: unknown): string {
-  return JSON.stringify(value);
+  return writeJson(value);
 }
 
 function isSame(a: unknown, b: unknown): boolean {
