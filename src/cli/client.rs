@@ -122,7 +122,8 @@ pub(super) fn asks_for_json(arguments: &[OsString]) -> bool {
         let form = match &*word {
             "-o" | "--output" => words.next(),
             word => {
-                let form = word.strip_prefix("--output=").or_else(|| word.strip_prefix("-o"));
+                let short = || word.strip_prefix("-o").map(|it| it.strip_prefix('=').unwrap_or(it));
+                let form = word.strip_prefix("--output=").or_else(short);
                 form.map(|form| form.to_owned().into())
             }
         };

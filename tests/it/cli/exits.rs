@@ -143,6 +143,7 @@ fn a_wrong_command_line_is_json_for_programs_as_well() {
         &["executions", "list", "--status", "foo", "-o", "json"][..],
         &["executions", "list", "--output=jsonl", "--sttus", "foo"],
         &["workflows", "run", "add", "--timeout", "abc", "-ojson"],
+        &["workflows", "run", "add", "--timeout", "abc", "-o=json"],
     ] {
         let ran = seat.run(arguments);
         let said: serde_json::Value = serde_json::from_str(&ran.stderr).unwrap();
