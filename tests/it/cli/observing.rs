@@ -125,6 +125,9 @@ fn a_conversation_is_a_line_after_the_other() {
     let path = "/api/memory/conversations/c-1/messages?agentId=assistant&userId=ada";
     assert_eq!(seat.server.get(path).data()["messages"].as_array().unwrap().len(), 4);
     assert_eq!(seat.run_with(&["agents", "chat", "nobody"], "hello\n").code, 3);
+    let latin = seat.run_with(&["agents", "chat", "assistant"], b"hello\nf\xfcr Ada\nhello\n");
+    assert_eq!((latin.code, latin.stdout.lines().count()), (2, 1), "{latin:?}");
+    assert_eq!(latin.stderr, "greenroom: stdin: a line is not UTF-8\n");
 }
 
 #[test]

@@ -140,10 +140,10 @@ impl Seat {
         Ran::of(self.home.run(command))
     }
 
-    /// Runs a command to its end with this text as stdin.
-    pub(super) fn run_with(&self, arguments: &[&str], stdin: &str) -> Ran {
+    /// Runs a command to its end with these bytes as stdin.
+    pub(super) fn run_with(&self, arguments: &[&str], stdin: impl AsRef<[u8]>) -> Ran {
         let mut child = self.spawn(self.command(arguments).stdin(Stdio::piped()));
-        child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
+        child.stdin.take().unwrap().write_all(stdin.as_ref()).unwrap();
         Ran::of(child.wait_with_output().unwrap())
     }
 

@@ -1,9 +1,9 @@
 //! Answers of the person at the terminal to what an agent asks.
 
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 
 use super::Memory;
+use super::chat::{Lines, text_of};
 use crate::cli::client::api::Call;
 use crate::cli::client::exit::{Exit, Failure};
 use crate::cli::client::screen::note;
@@ -15,7 +15,7 @@ pub(super) async fn decide(
     session: &Session,
     ask: &Value,
     memory: &Memory,
-    lines: &mut mpsc::Receiver<String>,
+    lines: &mut Lines,
 ) -> Result<bool, Failure> {
     let is_approval = text(ask, "kind") == "approval";
     note(&format!("the agent waits: {}", text(ask, "reason")));
@@ -31,7 +31,7 @@ pub(super) async fn decide(
             line = lines.recv() => line,
             _ = interrupt() => None,
         };
-        let Some(line) = line else { return Ok(false) };
+        let Some(line) = text_of(line)? else { return Ok(false) };
         let data = if is_approval { decision(&line) } else { answer(&line) };
         let Some(data) = data else { continue };
         let body = json!({ "data": data, "options": memory.caller() });

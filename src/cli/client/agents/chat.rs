@@ -29,7 +29,7 @@ pub(super) async fn run(session: &Session, agent: &str, memory: &Memory) -> Resu
             line = lines.recv() => line,
             _ = interrupt() => None,
         };
-        let Some(line) = line else { break };
+        let Some(line) = text_of(line)? else { break };
         if line.trim().is_empty() {
             continue;
         }
@@ -84,15 +84,27 @@ fn continuation(agent: &str, memory: &Memory) -> String {
     line
 }
 
+/// Lines of stdin; an error is the last one.
+pub(super) type Lines = mpsc::Receiver<io::Result<String>>;
+
 /// Reads the lines of stdin on a thread, since a read of a terminal cannot be interrupted.
-fn lines() -> mpsc::Receiver<String> {
+fn lines() -> Lines {
     let (sender, receiver) = mpsc::channel(1);
     std::thread::spawn(move || {
-        for line in io::stdin().lock().lines().map_while(Result::ok) {
-            if sender.blocking_send(line).is_err() {
+        for line in io::stdin().lock().lines() {
+            let is_last = line.is_err();
+            if sender.blocking_send(line).is_err() || is_last {
                 return;
             }
         }
     });
     receiver
+}
+
+/// Returns the text of a line; `None` at the end. Fails if the line cannot be read.
+pub(super) fn text_of(line: Option<io::Result<String>>) -> Result<Option<String>, Failure> {
+    line.transpose().map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => Failure::usage("stdin: a line is not UTF-8"),
+        _ => Failure::usage(format!("stdin: {error}")),
+    })
 }
