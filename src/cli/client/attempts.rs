@@ -11,6 +11,10 @@ const ATTEMPTS_MAX: u32 = 14;
 /// Pause before the first of them; each later one is twice as long, up to 32 times.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Time after which a stream counts as progress though it had nothing new: less than the interval of
+/// heartbeats, so that one which a proxy ends every half minute can be followed for hours.
+const LASTING: Duration = Duration::from_secs(10);
+
 /// Attempts since the last progress.
 #[derive(Debug, Default)]
 pub(super) struct Attempts {
@@ -21,6 +25,13 @@ impl Attempts {
     /// Forgets the attempts so far: the stream has had something new.
     pub(super) fn begin_anew(&mut self) {
         self.made = 0;
+    }
+
+    /// Notes how long a stream has been alive.
+    pub(super) fn note_stream(&mut self, lasted: Duration) {
+        if lasted >= LASTING {
+            self.begin_anew();
+        }
     }
 
     /// Waits before the next attempt. Returns the failure that ended the stream if it lasts, or if
@@ -48,6 +59,22 @@ impl Attempts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn streams_that_lasted_are_progress() {
+        let mut attempts = Attempts::default();
+        for _ in 0..20 {
+            attempts.note_stream(Duration::from_secs(3600));
+            attempts.pause(Ok(())).await.unwrap();
+        }
+        // the last of them was followed by an attempt already
+        for _ in 1..ATTEMPTS_MAX {
+            attempts.note_stream(Duration::from_secs(1));
+            attempts.pause(Ok(())).await.unwrap();
+        }
+        attempts.note_stream(Duration::from_secs(1));
+        attempts.pause(Ok(())).await.unwrap_err();
+    }
 
     #[tokio::test(start_paused = true)]
     async fn attempts_end_unless_there_is_progress() {

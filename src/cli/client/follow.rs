@@ -1,5 +1,6 @@
 //! Following an execution until it ends or waits, over lost connections.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use greenroom_actors::runtime::BULK_WORKFLOW;
@@ -79,6 +80,10 @@ impl Reading {
             "workflow-resumed" => self.is_suspended = false,
             _ => {}
         }
+        self.is_at_end()
+    }
+
+    fn is_at_end(&self) -> bool {
         self.is_suspended && self.after >= self.history
     }
 }
@@ -90,29 +95,52 @@ pub(super) async fn follow(
     history: u64,
     show: &mut Show,
 ) -> Result<(), Failure> {
-    read_on(api, at, Reading { history, ..Reading::default() }, show).await
+    read_on(api, at, &mut Reading { history, ..Reading::default() }, show).await
 }
 
-/// Follows an execution that is about to continue, behind the event with this number.
-pub(super) async fn follow_from(
+/// Follows an execution that is about to continue, behind the event with this number. `resuming` ends
+/// when the resume is answered: with a refusal, or once the execution has ended or waits.
+pub(super) async fn follow_resumed(
     api: &Api,
     at: &Located,
     after: u64,
+    resuming: impl Future<Output = Result<Located, Failure>>,
     show: &mut Show,
 ) -> Result<(), Failure> {
-    read_on(api, at, Reading { after, history: after, is_suspended: false }, show).await
+    let mut reading = Reading { after, history: after, is_suspended: false };
+    let mut answered = pin!(async {
+        resuming.await?;
+        at.state(api).await
+    });
+    let state = tokio::select! {
+        // first, so that the last event has been shown if it came with the answer
+        biased;
+        followed = read_on(api, at, &mut reading, show) => {
+            followed?;
+            return answered.await.map(drop);
+        }
+        state = &mut answered => state?,
+    };
+    // a resume that is repeated with its key gets the answer of the first one and moves nothing: the
+    // stream may bring no event that ends the reading
+    reading.history = state["lastSequence"].as_u64().unwrap_or(after);
+    reading.is_suspended = text(&state, "status") != "running";
+    if reading.is_at_end() {
+        return Ok(());
+    }
+    read_on(api, at, &mut reading, show).await
 }
 
 async fn read_on(
     api: &Api,
     at: &Located,
-    mut reading: Reading,
+    reading: &mut Reading,
     show: &mut Show,
 ) -> Result<(), Failure> {
     let mut attempts = Attempts::default();
     loop {
         let after = reading.after;
-        let ended = match read(api, at, &mut reading, show).await {
+        let ended = match read(api, at, reading, &mut attempts, show).await {
             Ok(true) => return Ok(()),
             Ok(false) => Ok(()),
             Err(failure) => Err(failure),
@@ -134,6 +162,7 @@ async fn read(
     api: &Api,
     at: &Located,
     reading: &mut Reading,
+    attempts: &mut Attempts,
     show: &mut Show,
 ) -> Result<bool, Failure> {
     let after = reading.after.to_string();
@@ -149,6 +178,7 @@ async fn read(
             return Ok(true);
         }
     }
+    attempts.note_stream(events.lasted());
     Ok(false)
 }
 

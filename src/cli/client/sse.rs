@@ -6,6 +6,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use reqwest::Response;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::http_client::Lines;
 
@@ -38,13 +39,22 @@ pub(super) struct Events {
     body: BoxStream<'static, reqwest::Result<Vec<u8>>>,
     parser: Parser,
     silence_max: Duration,
+    opened: Instant,
+    /// Time at which the last bytes came, heartbeats included.
+    alive: Instant,
 }
 
 impl Events {
     /// Reads the body of a response, which ends if nothing comes for `silence_max`.
     pub(super) fn of(response: Response, silence_max: Duration) -> Self {
         let body = response.bytes_stream().map(|bytes| bytes.map(|bytes| bytes.to_vec())).boxed();
-        Self { body, parser: Parser::default(), silence_max }
+        let now = Instant::now();
+        Self { body, parser: Parser::default(), silence_max, opened: now, alive: now }
+    }
+
+    /// Returns the time between the begin of the stream and the last bytes of it.
+    pub(super) fn lasted(&self) -> Duration {
+        self.alive - self.opened
     }
 
     /// Returns the next event; `None` at the end of the stream, also if it ends early. It ends where
@@ -58,7 +68,10 @@ impl Events {
                 return None;
             }
             match tokio::time::timeout(self.silence_max, self.body.next()).await {
-                Ok(Some(Ok(bytes))) if self.parser.has_room_for(&bytes) => self.parser.feed(&bytes),
+                Ok(Some(Ok(bytes))) if self.parser.has_room_for(&bytes) => {
+                    self.alive = Instant::now();
+                    self.parser.feed(&bytes);
+                }
                 _ => return None,
             }
         }
@@ -105,14 +118,34 @@ mod tests {
 
     use super::*;
 
+    fn without_bytes() -> Events {
+        let response = Response::from(http::Response::new(""));
+        Events::of(response, Duration::from_secs(120))
+    }
+
     #[tokio::test]
     async fn a_stream_ends_where_the_server_dropped_events() {
         let text = "id: 1\ndata: 1\n\n: dropped 2\n\nid: 4\ndata: 4\n\n";
         let body = stream::iter([Ok(text.into())]).chain(stream::pending()).boxed();
-        let silence_max = Duration::from_secs(60);
-        let mut events = Events { body, parser: Parser::default(), silence_max };
+        let mut events = Events { body, ..without_bytes() };
         assert_eq!(events.next().await, Some(Event { id: Some(1), data: json!(1) }));
         assert_eq!([events.next().await, events.next().await], [None, None]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_lasts_until_its_last_bytes() {
+        const SECOND: Duration = Duration::from_secs(1);
+        let beat = |count: u32| async move {
+            if count == 4 {
+                std::future::pending::<()>().await;
+            }
+            tokio::time::sleep(15 * SECOND).await;
+            Some((Ok(b": heartbeat\n\n".to_vec()), count + 1))
+        };
+        let body = stream::unfold(0, beat).boxed();
+        let mut events = Events { body, ..without_bytes() };
+        assert_eq!(events.next().await, None);
+        assert_eq!(events.lasted(), 60 * SECOND, "the silence at its end does not count");
     }
 
     #[test]

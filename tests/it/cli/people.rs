@@ -92,6 +92,29 @@ fn a_resume_shows_what_follows() {
 }
 
 #[test]
+fn a_resume_that_is_repeated_with_its_key_ends_where_the_execution_waits() {
+    let seat = Seat::with(
+        "[workflows.twice]
+steps = [
+    { id = \"one\", map = 1, suspend = { reason = \"first\" } },
+    { id = \"two\", map = 2, suspend = { reason = \"second\" } },
+]
+",
+    );
+    assert_eq!(seat.run(&["workflows", "run", "twice", "--execution-id", "t-1"]).code, 5);
+    let resume = ["executions", "resume", "t-1", "--watch", "--idempotency-key", "k"];
+    let first = seat.run(&resume);
+    assert_eq!(first.code, 5, "{first:?}");
+    assert!(first.stdout.contains("  step-complete       one\n"), "{first:?}");
+    let again = seat.run(&resume);
+    assert_eq!((again.code, again.stdout.as_str()), (5, ""), "{again:?}");
+    assert!(again.stderr.contains("waits: second"), "{again:?}");
+    assert_eq!(seat.run(&["executions", "resume", "t-1", "--watch"]).code, 0);
+    let ended = seat.run(&resume);
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "2\n"), "{ended:?}");
+}
+
+#[test]
 fn one_command_changes_many_executions() {
     let seat = Seat::new();
     for id in ["x-1", "x-2"] {

@@ -9,7 +9,7 @@ use crate::cli::client::api::Call;
 use crate::cli::client::complete;
 use crate::cli::client::exit::{Exit, Failure, quoted};
 use crate::cli::client::follow::{
-    Following, Located, begun, conclude, follow_from, follow_new, report,
+    Following, Located, begun, conclude, follow_new, follow_resumed, report,
 };
 use crate::cli::client::problems::all_of;
 use crate::cli::client::screen::note;
@@ -105,11 +105,8 @@ pub(super) async fn resume(session: &Session, options: &Resume) -> Result<Exit, 
     }
     let before = at.state(&session.api).await?["lastSequence"].as_u64().unwrap_or(0);
     let mut show = Show::on(session.screen);
-    let watching = async {
-        let following = follow_from(&session.api, &at, before, &mut show);
-        // a refused resume ends the watching; an accepted one is answered at the end
-        tokio::try_join!(resuming, following)
-    };
+    // a request and a stream at once are a large future
+    let watching = Box::pin(follow_resumed(&session.api, &at, before, resuming, &mut show));
     let watched = attended(watching, options.timeout, |exit| at.left(exit)).await;
     show.end();
     watched?;
