@@ -14,7 +14,7 @@ use super::api::Call;
 use super::complete;
 use super::exit::{Exit, Failure};
 use super::screen::{Form, fields};
-use super::session::{Session, attended, duration_of, json_of, put_text, stdin};
+use super::session::{Session, attended, deadline_of, duration_of, json_of, put_text, stdin};
 use super::text::{cell, items, plain_lines, pretty, text};
 
 /// Actions on agents.
@@ -179,7 +179,7 @@ async fn ask(session: &Session, prompt: &Prompt, memory: &Memory) -> Result<Exit
         let path = ["agents", prompt.id.as_str(), "text"];
         // the server cancels an answer whose client disconnects
         let asking = session.api.data(Call::post(&path, &body).long());
-        let answer = attended(asking, prompt.timeout, stopped).await?;
+        let answer = attended(asking, deadline_of(prompt.timeout), stopped).await?;
         session.screen.value(&answer, |_| Vec::new())?;
         return if text(&answer, "status") == "suspended" {
             let id = text(&answer, "generationId");
@@ -213,7 +213,7 @@ async fn object(
     let body = json!({ "input": prompt.text()?, "schema": schema, "options": memory.options() });
     let path = ["agents", prompt.id.as_str(), "object"];
     let asking = session.api.reply(Call::post(&path, &body).long());
-    let reply = attended(asking, prompt.timeout, stopped).await?;
+    let reply = attended(asking, deadline_of(prompt.timeout), stopped).await?;
     let object = &reply.body["data"];
     // an object may have these members itself; what waits has its id in a header as well
     let is_waiting = object["object"].is_null() && text(object, "status") == "suspended";

@@ -21,7 +21,7 @@ use super::events::painted;
 use super::exit::{Exit, Failure};
 use super::find::locate;
 use super::follow::{Located, conclude, follow};
-use super::session::{Session, attended, duration_of, put_text};
+use super::session::{Session, attended, deadline_of, duration_of, put_text};
 use super::show::Show;
 use super::text::{cell, plain};
 
@@ -212,10 +212,11 @@ async fn watch(
         Ok((at, history))
     };
     let unanswered = |exit| Failure::new(exit, "the server has not answered");
-    let (at, history) = attended(look, timeout, unanswered).await?;
+    let deadline = deadline_of(timeout);
+    let (at, history) = attended(look, deadline, unanswered).await?;
     let mut show = Show::on(session.screen);
     let following = follow(&session.api, &at, history, &mut show);
-    let followed = attended(following, timeout, |exit| at.left(exit)).await;
+    let followed = attended(following, deadline, |exit| at.left(exit)).await;
     show.end();
     followed?;
     conclude(session, &at).await

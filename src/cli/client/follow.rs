@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use greenroom_actors::runtime::BULK_WORKFLOW;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::api::{Api, Call};
 use super::attempts::Attempts;
@@ -196,11 +197,13 @@ pub(in crate::cli) struct Following {
     pub(super) timeout: Option<Duration>,
 }
 
-/// Follows an execution that has begun until it ends or waits, or leaves it running.
+/// Follows an execution that has begun until it ends or waits, or leaves it running. The deadline is
+/// that of the command, which has used a part of its time to start the execution.
 pub(super) async fn follow_new(
     session: &Session,
     at: &Located,
     options: &Following,
+    deadline: Option<Instant>,
 ) -> Result<Exit, Failure> {
     let screen = &session.screen;
     if options.detach {
@@ -211,7 +214,7 @@ pub(super) async fn follow_new(
     }
     let mut show = if options.watch { Show::on(*screen) } else { Show::Nothing };
     let following = follow(&session.api, at, 0, &mut show);
-    let followed = attended(following, options.timeout, |exit| at.left(exit)).await;
+    let followed = attended(following, deadline, |exit| at.left(exit)).await;
     show.end();
     followed?;
     if options.watch {

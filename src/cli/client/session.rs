@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
 
 use super::api::{Api, Call};
 use super::exit::{Exit, Failure};
@@ -139,25 +140,33 @@ pub(in crate::cli) fn duration_of(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| error.to_string())
 }
 
-/// Runs work until it is done, Ctrl-C is pressed or time is over. `leave` says what continues at
-/// the server, and how to come back.
+/// Returns the time at which a command whose time begins now has to end; `None` if it has no limit,
+/// or a time that no clock reaches.
+pub(super) fn deadline_of(timeout: Option<Duration>) -> Option<Instant> {
+    Instant::now().checked_add(timeout?)
+}
+
+/// Runs work until it is done, Ctrl-C is pressed or the deadline has passed. `leave` says what
+/// continues at the server, and how to come back.
 pub(super) async fn attended<T>(
     work: impl Future<Output = Result<T, Failure>>,
-    timeout: Option<Duration>,
+    deadline: Option<Instant>,
     leave: impl Fn(Exit) -> Failure,
 ) -> Result<T, Failure> {
     tokio::select! {
         // first, so that the signal is caught before anything is printed
         biased;
-        exit = end(timeout) => Err(leave(exit)),
+        exit = end(deadline) => Err(leave(exit)),
         done = work => done,
     }
 }
 
 /// Waits for a signal that asks the command to end, or until its time is over.
-pub(super) async fn end(timeout: Option<Duration>) -> Exit {
-    match timeout {
-        Some(timeout) => tokio::time::timeout(timeout, interrupt()).await.unwrap_or(Exit::Timeout),
+pub(super) async fn end(deadline: Option<Instant>) -> Exit {
+    match deadline {
+        Some(deadline) => {
+            tokio::time::timeout_at(deadline, interrupt()).await.unwrap_or(Exit::Timeout)
+        }
         None => interrupt().await,
     }
 }
@@ -182,6 +191,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_parts_of_a_command_share_its_time() {
+        let deadline = deadline_of(Some(Duration::from_secs(10)));
+        let part = || async {
+            tokio::time::sleep(Duration::from_secs(6)).await;
+            Ok(())
+        };
+        let left = |exit| Failure::new(exit, "left");
+        assert_eq!(attended(part(), deadline, left).await, Ok(()));
+        let late = attended(part(), deadline, left).await.unwrap_err();
+        assert_eq!(late.exit, Exit::Timeout);
+        for none in [None, Some(Duration::MAX)] {
+            assert_eq!(attended(part(), deadline_of(none), left).await, Ok(()));
+        }
+    }
 
     #[test]
     fn json_is_a_value_or_a_file() {

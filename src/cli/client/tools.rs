@@ -8,7 +8,7 @@ use super::api::Call;
 use super::exit::{Exit, Failure};
 use super::problems::all_of;
 use super::screen::note;
-use super::session::{Session, attended, duration_of, json_of, put_text};
+use super::session::{Session, attended, deadline_of, duration_of, json_of, put_text};
 use super::text::{cell, compact, duration, items, pretty};
 use crate::adapters::mcp::settings::LEFT_OUT_BY_CHOICE;
 
@@ -67,7 +67,7 @@ pub(super) async fn run(session: &Session, action: &Action) -> Result<Exit, Fail
     let path = ["tools", name, "execute"];
     let calling = session.api.data(Call::post(&path, &body).long());
     let left = |exit| Failure::new(exit, "the tool has not answered, and may have had its effect");
-    let called = match attended(calling, timeout, left).await {
+    let called = match attended(calling, deadline_of(timeout), left).await {
         Err(failure) if failure.is_refused_as("tool_input_invalid") => {
             let tools = session.api.data(Call::get(&["tools"])).await?;
             let tools = tools.as_array().map_or(&[][..], Vec::as_slice);

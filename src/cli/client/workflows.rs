@@ -9,7 +9,7 @@ use super::follow::{Following, Located, begun, follow_new};
 use super::graph::{Format, draw};
 use super::problems::all_of;
 use super::screen::fields;
-use super::session::{Session, attended, json_of, put_text};
+use super::session::{Session, attended, deadline_of, json_of, put_text};
 use super::text::{cell, compact, items, plain, text};
 
 /// Actions on workflows.
@@ -125,9 +125,9 @@ async fn execute(session: &Session, options: &Run) -> Result<Exit, Failure> {
     };
     // read before signals are caught: a read of stdin or of a pipe may wait for ever
     let body = body_of(options)?;
-    let starting = start(session, options, &body);
-    let at = attended(starting, options.following.timeout, unanswered).await?;
-    follow_new(session, &at, &options.following).await
+    let deadline = deadline_of(options.following.timeout);
+    let at = attended(start(session, options, &body), deadline, unanswered).await?;
+    follow_new(session, &at, &options.following, deadline).await
 }
 
 fn body_of(options: &Run) -> Result<Value, Failure> {

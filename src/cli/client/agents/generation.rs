@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::cli::client::api::Call;
 use crate::cli::client::exit::{Exit, Failure, quoted};
 use crate::cli::client::screen::{Form, note};
-use crate::cli::client::session::{Session, end};
+use crate::cli::client::session::{Session, deadline_of, end};
 use crate::cli::client::text::{compact, plain_lines, text};
 
 /// End of an answer.
@@ -41,7 +41,7 @@ pub(super) async fn generate(
     let path = ["agents", agent, "stream"];
     let (_, mut events) = session.api.events(Call::post(&path, body)).await?;
     let mut answer = Answer::default();
-    let mut end = std::pin::pin!(end(timeout));
+    let mut end = std::pin::pin!(end(deadline_of(timeout)));
     loop {
         let event = tokio::select! {
             // first, so that the signal is caught before anything is printed

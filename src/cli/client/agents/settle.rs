@@ -9,7 +9,7 @@ use crate::cli::client::api::{Api, Call};
 use crate::cli::client::attempts::Attempts;
 use crate::cli::client::exit::{Exit, Failure};
 use crate::cli::client::screen::Form;
-use crate::cli::client::session::{Session, attended};
+use crate::cli::client::session::{Session, attended, deadline_of};
 use crate::cli::client::text::{items, plain_lines, pretty, text};
 
 /// Pause between two looks; it doubles up to the longest one.
@@ -24,7 +24,7 @@ pub(super) async fn watch(
     timeout: Option<Duration>,
 ) -> Result<Exit, Failure> {
     let left = |exit| Failure::new(exit, "the generation continues at the server");
-    let entry = attended(settled(&session.api, agent, id), timeout, left).await?;
+    let entry = attended(settled(&session.api, agent, id), deadline_of(timeout), left).await?;
     session.screen.value(&entry, shown)?;
     match outcome_of(&entry, id)? {
         Outcome::Waiting { asks, .. } => Err(waiting(agent, id, &asks)),

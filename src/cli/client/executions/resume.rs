@@ -13,7 +13,9 @@ use crate::cli::client::follow::{
 };
 use crate::cli::client::problems::all_of;
 use crate::cli::client::screen::note;
-use crate::cli::client::session::{Session, attended, duration_of, put_json, put_text};
+use crate::cli::client::session::{
+    Session, attended, deadline_of, duration_of, put_json, put_text,
+};
 use crate::cli::client::show::Show;
 use crate::cli::client::text::{items, plain, text};
 
@@ -98,8 +100,9 @@ pub(super) async fn resume(session: &Session, options: &Resume) -> Result<Exit, 
             begun => begun,
         }
     };
+    let deadline = deadline_of(options.timeout);
     if !options.watch {
-        let at = attended(resuming, options.timeout, |exit| at.left(exit)).await?;
+        let at = attended(resuming, deadline, |exit| at.left(exit)).await?;
         let state = at.state(&session.api).await?;
         return report(session, &at, &state, true).await;
     }
@@ -107,7 +110,7 @@ pub(super) async fn resume(session: &Session, options: &Resume) -> Result<Exit, 
     let mut show = Show::on(session.screen);
     // a request and a stream at once are a large future
     let watching = Box::pin(follow_resumed(&session.api, &at, before, resuming, &mut show));
-    let watched = attended(watching, options.timeout, |exit| at.left(exit)).await;
+    let watched = attended(watching, deadline, |exit| at.left(exit)).await;
     show.end();
     watched?;
     conclude(session, &at).await
@@ -164,10 +167,11 @@ pub(super) async fn replay(session: &Session, options: &Replay) -> Result<Exit, 
             .advise(format!("look: greenroom executions list --replay-of {id}"))
     };
     let replaying = session.api.any_reply(call);
-    let reply = attended(replaying, options.following.timeout, unanswered).await?;
+    let deadline = deadline_of(options.following.timeout);
+    let reply = attended(replaying, deadline, unanswered).await?;
     let new = begun(session, &at.workflow, &reply)?;
     note(&begins(&new.id, text(&reply.body["data"]["replayedFrom"], "stepId")));
-    follow_new(session, &new, &options.following).await
+    follow_new(session, &new, &options.following, deadline).await
 }
 
 /// Says from which step a replay began.
