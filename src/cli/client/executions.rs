@@ -21,7 +21,7 @@ use super::events::painted;
 use super::exit::{Exit, Failure};
 use super::find::locate;
 use super::follow::{Located, conclude, follow};
-use super::session::{Session, attended, deadline_of, duration_of, put_text};
+use super::session::{Session, attended, deadline_of, duration_of, limit_of, put_text};
 use super::show::Show;
 use super::text::{cell, plain};
 
@@ -63,7 +63,7 @@ pub(in crate::cli) enum Action {
         #[arg(long, value_name = "NUMBER", default_value_t = 0)]
         after: u64,
         /// Most events to list.
-        #[arg(short = 'n', long, default_value_t = 1_000)]
+        #[arg(short = 'n', long, default_value_t = 1_000, value_parser = limit_of)]
         limit: usize,
     },
     /// Shows what it waits for and who can continue it, or how it ended.

@@ -15,7 +15,7 @@ use super::exit::{Exit, Failure, quoted};
 use super::follow::{Located, follow};
 use super::problems::all_of;
 use super::screen::fields;
-use super::session::{Session, json_of, put_text};
+use super::session::{Session, json_of, limit_of, put_text};
 use super::show::Show;
 use super::text::{cell, compact, plain, text};
 use super::wait::{asked, how_to_answer};
@@ -73,7 +73,7 @@ pub(in crate::cli) struct Filters {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     claimed: Option<bool>,
     /// Most asks to list.
-    #[arg(short = 'n', long, default_value_t = 50)]
+    #[arg(short = 'n', long, default_value_t = 50, value_parser = limit_of)]
     limit: usize,
 }
 

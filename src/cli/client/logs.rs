@@ -6,6 +6,7 @@ use futures_util::StreamExt as _;
 use greenroom_actors::observe::log_record::LogLevel;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
+use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
@@ -52,7 +53,7 @@ pub(in crate::cli) struct Logs {
     /// Only from this time on, as 2026-11-27 or 2026-11-27T08:00:00Z.
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Most recorded lines to show.
+    /// Most recorded lines to show; with 0 and --follow only new ones are shown.
     #[arg(short = 'n', long, default_value_t = 100,
         value_parser = clap::value_parser!(u64).range(..=PAGE_MAX))]
     limit: u64,
@@ -67,12 +68,12 @@ pub(super) async fn run(session: &Session, logs: &Logs) -> Result<Exit, Failure>
         ("executionId", logs.execution.as_deref()),
         ("agentId", logs.agent.as_deref()),
         ("since", logs.since.as_deref()),
-        // zero would be refused; with `follow` it shows new ones only
+        // the server refuses zero: what it sends is left out here
         ("limit", Some(limit.as_str()).filter(|limit| *limit != "0")),
     ];
     let query: Vec<_> = given.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
     if logs.follow {
-        let following = follow(session, &query);
+        let following = follow(session, &query, logs.limit > 0);
         return attended(following, None, |exit| Failure::new(exit, "interrupted")).await;
     }
     let page = session.api.reply(Call::get(&["api", "logs"]).query(&query)).await?;
@@ -80,6 +81,7 @@ pub(super) async fn run(session: &Session, logs: &Logs) -> Result<Exit, Failure>
     if entries.is_empty() {
         check_names(session, logs).await?;
     }
+    let entries = if logs.limit > 0 { entries } else { &[] };
     match session.screen.form {
         Form::Json => session.screen.line(&pretty(&Value::from(entries)))?,
         Form::Jsonl | Form::Table => show(session, entries)?,
@@ -101,19 +103,26 @@ async fn check_names(session: &Session, logs: &Logs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Follows the log until the command is interrupted, over lost connections.
-async fn follow(session: &Session, query: &[(&str, &str)]) -> Result<Exit, Failure> {
+/// Follows the log until the command is interrupted, over lost connections. Begins with what was
+/// recorded before, if that is wanted.
+async fn follow(
+    session: &Session,
+    query: &[(&str, &str)],
+    with_history: bool,
+) -> Result<Exit, Failure> {
     let mut tail = Tail::default();
     let mut attempts = Attempts::default();
     loop {
         let begin = tail.begin.clone();
         let mut again: Vec<_> = query.to_vec();
+        // the history of a later connection is what was missed
+        let is_shown = with_history || !begin.is_empty();
         if !begin.is_empty() {
             again.retain(|(key, _)| !matches!(*key, "since" | "limit"));
             again.extend([("since", begin.as_str()), ("limit", MISSED_MAX)]);
         }
         let seen = tail.seen;
-        let ended = read(session, &again, &mut tail).await;
+        let ended = read(session, &again, is_shown, &mut tail, &mut attempts).await;
         if tail.seen > seen {
             attempts.begin_anew();
         }
@@ -122,7 +131,13 @@ async fn follow(session: &Session, query: &[(&str, &str)]) -> Result<Exit, Failu
 }
 
 /// Reads the log over a WebSocket until that is closed, or lost.
-async fn read(session: &Session, query: &[(&str, &str)], tail: &mut Tail) -> Result<(), Failure> {
+async fn read(
+    session: &Session,
+    query: &[(&str, &str)],
+    with_history: bool,
+    tail: &mut Tail,
+    attempts: &mut Attempts,
+) -> Result<(), Failure> {
     let headers = [
         ("connection", "upgrade"),
         ("upgrade", "websocket"),
@@ -137,14 +152,20 @@ async fn read(session: &Session, query: &[(&str, &str)], tail: &mut Tail) -> Res
     let upgraded = response.upgrade().await.map_err(|error| session.api.unreachable(&error))?;
     let mut frames = WebSocketStream::from_raw_socket(upgraded, Role::Client, None).await;
     let silence = session.api.silence();
+    let opened = Instant::now();
     while let Ok(Some(Ok(frame))) = tokio::time::timeout(silence, frames.next()).await {
+        attempts.note_stream(opened.elapsed());
         let Message::Text(frame) = frame else { continue };
         let frame: Value = serde_json::from_str(&frame).unwrap_or_default();
         if text(&frame, "type") == "ERROR" {
             return Err(Failure::new(Exit::Failed, text(&frame, "error")));
         }
         let is_history = text(&frame, "type") == "initial";
-        show(session, &tail.unseen(items(&frame, "logs"), is_history))?;
+        // also what is not shown is noted, so that another connection does not show it either
+        let unseen = tail.unseen(items(&frame, "logs"), is_history);
+        if with_history || !is_history {
+            show(session, &unseen)?;
+        }
     }
     Ok(())
 }

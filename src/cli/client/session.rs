@@ -140,6 +140,14 @@ pub(in crate::cli) fn duration_of(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| error.to_string())
 }
 
+/// Parses the number of rows to list.
+pub(super) fn limit_of(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(0) => Err("must be at least 1".to_owned()),
+        parsed => parsed.map_err(|error| error.to_string()),
+    }
+}
+
 /// Returns the time at which a command whose time begins now has to end; `None` if it has no limit,
 /// or a time that no clock reaches.
 pub(super) fn deadline_of(timeout: Option<Duration>) -> Option<Instant> {

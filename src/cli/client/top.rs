@@ -27,11 +27,18 @@ pub(in crate::cli) struct Top {
     #[command(flatten)]
     pub(super) options: super::settings::Options,
     /// Time between two looks, as 2s.
-    #[arg(long, value_name = "DURATION", value_parser = duration_of, default_value = "2s")]
+    #[arg(long, value_name = "DURATION", value_parser = interval_of, default_value = "2s")]
     interval: Duration,
     /// Look once, also on a terminal.
     #[arg(long)]
     once: bool,
+}
+
+/// Reads the time between two looks, each of which is four requests.
+fn interval_of(text: &str) -> Result<Duration, String> {
+    let interval = duration_of(text)?;
+    let is_sensible = interval >= Duration::from_millis(100);
+    if is_sensible { Ok(interval) } else { Err("must be at least 100ms".to_owned()) }
 }
 
 /// Shows what the server does, until Ctrl-C on a terminal, else once.

@@ -7,7 +7,7 @@ use super::api::Call;
 use super::complete;
 use super::exit::{Exit, Failure};
 use super::screen::Screen;
-use super::session::Session;
+use super::session::{Session, limit_of};
 use super::table::Table;
 use super::text::{cell, duration, items, plain, text};
 
@@ -29,7 +29,7 @@ pub(in crate::cli) enum Action {
         #[arg(long, value_name = "TIME")]
         from: Option<String>,
         /// Most traces to list.
-        #[arg(short = 'n', long, default_value_t = 20)]
+        #[arg(short = 'n', long, default_value_t = 20, value_parser = limit_of)]
         limit: usize,
     },
     /// Shows a trace as a tree of spans.

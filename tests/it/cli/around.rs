@@ -74,7 +74,7 @@ fn top_is_a_table_once_in_a_pipe() {
 fn top_draws_a_terminal_anew_until_it_is_interrupted() {
     let seat = Seat::new();
     for name in ["INT", "TERM", "HUP"] {
-        let shown = on_terminal(&seat, &["top", "--interval", "10ms"], &[], |child, shown| {
+        let shown = on_terminal(&seat, &["top", "--interval", "100ms"], &[], |child, shown| {
             // the second drawing
             if shown.matches("Ctrl-C ends").count() >= 2 {
                 super::watching::signal(child, name);

@@ -68,6 +68,12 @@ const FAILURES: &[(&[&str], i32, &[&str])] = &[
     (&["logs", "--execution", "exp-2"], 3, &["did you mean exp-1?"]),
     (&["logs", "--execution", "n-1"], 0, &[]),
     (&["logs", "--workflow", "aprovl"], 3, &["did you mean approval?"]),
+    (&["logs", "-n", "0", "--workflow", "aprovl"], 3, &["did you mean approval?"]),
+    (&["executions", "list", "-n", "0"], 2, &["'--limit <LIMIT>'", "must be at least 1"]),
+    (&["executions", "events", "exp-1", "-n", "0"], 2, &["must be at least 1"]),
+    (&["inbox", "list", "--limit", "0"], 2, &["must be at least 1"]),
+    (&["traces", "list", "-n", "0"], 2, &["must be at least 1"]),
+    (&["top", "--interval", "99ms"], 2, &["'--interval <DURATION>'", "must be at least 100ms"]),
     (
         &["executions", "resume", "exp-1", "-d", "{\"approved\":1}"],
         2,

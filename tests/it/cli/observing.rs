@@ -156,6 +156,40 @@ fn the_log_is_listed_and_followed() {
 }
 
 #[test]
+fn the_log_is_shown_without_its_history() {
+    let seat = Seat::new();
+    let of_payer = ["logs", "--agent", "payer"];
+    assert_eq!(seat.run(&["agents", "run", "payer", "PAY"]).code, 5);
+    eventually("a record", || {
+        let listed = seat.json(&of_payer);
+        (listed != json!([])).then_some(())
+    });
+    let none = [&of_payer[..], &["-n", "0"]].concat();
+    assert_eq!(seat.json(&none), json!([]));
+    let table = seat.run(&none);
+    assert_eq!((table.code, table.stdout.as_str()), (0, ""), "{table:?}");
+
+    let before = seat.run(&of_payer).stdout;
+    let mut child = seat.spawn(&mut seat.command(&[&none[..], &["-f"]].concat()));
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let reading = std::thread::spawn(move || {
+        sender.send(until(&mut stdout, "\n")).unwrap();
+        stdout
+    });
+    // what is recorded before the connection is history, and not shown
+    let first = eventually("a new record", || {
+        assert_eq!(seat.run(&["agents", "run", "payer", "PAY"]).code, 5);
+        receiver.try_recv().ok()
+    });
+    // a pipe without a reader would end the command
+    let _stdout = reading.join().unwrap();
+    assert!(!before.contains(&first), "{first} is one of {before}");
+    signal(&child, "INT");
+    assert_eq!(ended(child).code, 130);
+}
+
+#[test]
 fn the_log_is_followed_over_a_restart() {
     let mut seat = Seat::new();
     let mut child = seat.spawn(&mut seat.command(&["logs", "-f", "--agent", "payer"]));

@@ -6,7 +6,7 @@ use super::{PAGE_MAX, Selection};
 use crate::cli::client::api::Call;
 use crate::cli::client::exit::{Exit, Failure};
 use crate::cli::client::screen::note;
-use crate::cli::client::session::Session;
+use crate::cli::client::session::{Session, limit_of};
 use crate::cli::client::text::{cell, items, plain, text};
 
 /// Options of the list.
@@ -21,7 +21,7 @@ pub(in crate::cli) struct List {
     #[arg(long, conflicts_with_all = ["Selection", "topmost"])]
     stuck: bool,
     /// Most executions to list.
-    #[arg(short = 'n', long, default_value_t = 20)]
+    #[arg(short = 'n', long, default_value_t = 20, value_parser = limit_of)]
     limit: usize,
 }
 
