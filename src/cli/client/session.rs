@@ -187,11 +187,21 @@ pub(super) async fn interrupt() -> Exit {
             Err(_) => std::future::pending().await,
         }
     };
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     tokio::select! {
         () = of(SignalKind::interrupt()) => Exit::Interrupted,
         () = of(SignalKind::terminate()) => Exit::Terminated,
-        () = of(SignalKind::hangup()) => Exit::HungUp,
+        // under `nohup` the command continues: a handler would take that back
+        () = of(SignalKind::hangup()), if !ignores_hangup(&status) => Exit::HungUp,
     }
+}
+
+/// Returns true if a process ignores SIGHUP, according to its status in Linux; false without one.
+fn ignores_hangup(status: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    // the lowest bit is that of signal 1
+    mask & 1 << (SignalKind::hangup().as_raw_value() - 1) != 0
 }
 
 #[cfg(test)]
@@ -199,6 +209,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_ignored_hangup_is_in_the_status() {
+        for (mask, expected) in [("1001", true), ("1002", false), ("0", false), ("", false)] {
+            let status = format!("SigBlk:\t0001\nSigIgn:\t000000000000{mask}\nSigCgt:\tffff\n");
+            assert_eq!(ignores_hangup(&status), expected, "{mask}");
+        }
+        assert!(!ignores_hangup(""));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn the_parts_of_a_command_share_its_time() {

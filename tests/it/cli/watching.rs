@@ -116,6 +116,33 @@ fn an_interrupt_leaves_the_execution_running() {
     }
 }
 
+/// Returns true if this process, and so the commands that it starts, ignore SIGHUP.
+pub(super) fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // the lowest bit is that of SIGHUP
+    mask.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 1 == 1)
+}
+
+#[test]
+fn a_hangup_that_is_ignored_from_the_start_does_not_end_it() {
+    let seat = Seat::new();
+    seat.run(&["workflows", "run", "nap", "--detach", "--execution-id", "n-1"]);
+    let watch = seat.command(&["executions", "watch", "n-1"]);
+    let mut ignoring = Command::new("sh");
+    ignoring.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]);
+    ignoring.arg(watch.get_program()).args(watch.get_args()).stdin(Stdio::null());
+    ignoring.envs(watch.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut child = seat.spawn(&mut ignoring);
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    until(&mut stdout, "step-start");
+    signal(&child, "HUP");
+    assert_eq!(seat.run(&["executions", "cancel", "n-1"]).code, 0);
+    let ran = ended(child);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stderr.contains("nap n-1 was cancelled"), "{ran:?}");
+}
+
 #[test]
 fn a_closed_pipe_ends_it_silently() {
     let seat = Seat::new();
