@@ -2,17 +2,20 @@
 
 use std::future::{Ready, ready};
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::dev::Payload;
 use actix_web::web::Data;
 use actix_web::{Error, FromRequest, HttpRequest, HttpResponse};
 use greenroom_actors::Runtime;
+use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use greenroom_actors::requests::Permissions;
 
 use crate::api::ApiError;
 use crate::api::caller::Caller;
 use crate::api::catalogue::RouteName;
 use crate::api::ids::encode;
+use crate::auth::User;
 use crate::web::local_only::is_operator;
 use crate::web::query::query_pairs;
 use crate::web::settings::Settings;
@@ -33,6 +36,13 @@ impl Call {
     /// Reads the query parameters.
     pub(crate) fn pairs(&self) -> Result<Vec<(String, String)>, ApiError> {
         query_pairs(&self.request)
+    }
+
+    /// Returns the time until the caller's token expires, if it does. Streams that follow something
+    /// endless end then.
+    pub(crate) fn token_left(&self) -> Option<Duration> {
+        let expires_at = self.caller.user().and_then(User::expires_at)?;
+        Some(Duration::from_millis(expires_at.ms_since(SystemClock.now())))
     }
 
     /// Refuses a caller who may not use another route, which does the like to the same data. `ids`

@@ -1,6 +1,7 @@
 //! `GET /inbox/stream`: changes of asks as server-sent events.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler, StreamHandler};
 use actix_web::web::{Bytes, Data};
@@ -24,28 +25,34 @@ use crate::web::subscriber_queue::{SubscriberQueue, Weight};
 /// Capacity of the mailbox: news come as a stream, so that only the end of the client goes there.
 const MAILBOX: usize = 4;
 
+/// Last comment to a client whose token has expired: it connects again with a new one.
+const TOKEN_EXPIRED: &str = "the token has expired";
+
 /// `GET /inbox/stream`.
 pub(crate) async fn open(call: Call) -> Answer {
     let watch = Watch::parse(&call.pairs()?, &call.caller)?;
     let news = inbox::watch(&call.runtime).await?;
     let runtime = Data::clone(&call.runtime).into_inner();
     let now = Box::new(move || runtime.clock().now());
-    respond(&call.request, &call.settings, watch, news, now)
+    respond(&call.request, &call.settings, watch, news, now, call.token_left())
 }
 
-/// Sends news to the client for as long as it reads.
+/// Sends news to the client for as long as it reads, and its token is valid.
 fn respond(
     request: &HttpRequest,
     settings: &Data<Settings>,
     watch: Watch,
     news: Receiver<AskNews>,
     now: Box<dyn Fn() -> Timestamp>,
+    token_left: Option<Duration>,
 ) -> Answer {
     let stream = PendingStream::open(request, settings, |queue, disconnect| {
         let settings = Data::clone(settings).into_inner();
         let (heartbeat, news) = (Heartbeat::of(&settings.config), Some(news));
-        let actor = AskStreamActor { settings, heartbeat, queue, disconnect, watch, now, news };
-        launch(actor, MAILBOX)
+        launch(
+            AskStreamActor { settings, heartbeat, queue, disconnect, watch, now, token_left, news },
+            MAILBOX,
+        )
     })?;
     let (mut head, body) = stream.into_answer();
     let bytes = body.map(|delivery| Ok::<_, Error>(delivery.into_bytes()));
@@ -63,6 +70,8 @@ pub(crate) struct AskStreamActor {
     disconnect: Disconnect,
     watch: Watch,
     now: Box<dyn Fn() -> Timestamp>,
+    /// Time until the token of the client expires, if it does.
+    token_left: Option<Duration>,
     /// Taken at the start.
     news: Option<Receiver<AskNews>>,
 }
@@ -119,6 +128,9 @@ impl Actor for AskStreamActor {
         self.settings.shutdown.notify(ctx, |actor: &mut Self, ctx| {
             actor.give_up(SHUTTING_DOWN, ctx);
         });
+        if let Some(left) = self.token_left {
+            ctx.run_later(left, |actor, ctx| actor.give_up(TOKEN_EXPIRED, ctx));
+        }
     }
 
     fn stopped(&mut self, _: &mut Self::Context) {

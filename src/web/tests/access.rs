@@ -60,6 +60,17 @@ async fn a_socket_ends_with_its_token() {
 }
 
 #[actix_web::test]
+async fn a_stream_of_the_inbox_ends_with_its_token() {
+    let site = site(DefaultAccess::Spec).await;
+    let token = "authorization: Bearer ann:300\r\n";
+    let answer = timeout(PATIENCE, site.send("GET", "/inbox/stream", token, None));
+    let answer = answer.await.expect("it stays open");
+    assert_eq!(answer.status, 200);
+    assert!(answer.body.contains(": the token has expired\n\n"), "{}", answer.body);
+    assert!(answer.body.ends_with("\r\n0\r\n\r\n"), "a proper end: {}", answer.body);
+}
+
+#[actix_web::test]
 async fn the_echo_names_the_user() {
     let site = site(DefaultAccess::Spec).await;
     let rows = [

@@ -1,10 +1,12 @@
 //! `subscriptions/listen`: what clients notice without asking.
 
+use greenroom_actors::ports::clock::{Clock as _, SystemClock};
+use jsonwebtoken::{EncodingKey, Header};
 use serde_json::{Value, json};
 
-use super::{CONFIG, Site, forms, modern};
+use super::{CONFIG, KEY, Site, command, forms, modern};
 use support::client::{Events, Wire};
-use support::server::Home;
+use support::server::{Home, Server};
 
 const TAG: &str = "io.modelcontextprotocol/subscriptionId";
 
@@ -31,6 +33,14 @@ fn next(events: &mut Events, kind: &str) -> Value {
     assert_eq!(event["method"], format!("notifications/{kind}"), "{event}");
     assert_eq!(event["params"]["_meta"], json!({ TAG: 1 }));
     event["params"].clone()
+}
+
+/// Reads the result of the request, which has to be the last event.
+fn assert_ended(events: &mut Events) {
+    let last = events.next().unwrap().unwrap().json();
+    assert_eq!((&last["id"], &last["result"]["resultType"]), (&json!(1), &json!("complete")));
+    assert_eq!(last["result"]["_meta"][TAG], 1);
+    assert!(events.next().unwrap().is_none());
 }
 
 #[test]
@@ -108,8 +118,22 @@ fn subscriptions_are_bounded_and_end_with_the_server() {
     let (mut events, agreed) = listen(&site, &[], &json!({ "taskIds": ["a", "b"] }));
     assert_eq!(agreed, json!({}));
     site.server.signal("TERM");
-    let last = events.next().unwrap().unwrap().json();
-    assert_eq!((&last["id"], &last["result"]["resultType"]), (&json!(1), &json!("complete")));
-    assert_eq!(last["result"]["_meta"][TAG], 1);
-    assert!(events.next().unwrap().is_none());
+    assert_ended(&mut events);
+}
+
+#[test]
+fn a_subscription_ends_with_its_token() {
+    let home = Home::new(&format!("[auth.jwt]\n{CONFIG}"));
+    let mut command = command(&home);
+    command.env("JWT_SECRET", KEY);
+    let site = Site { server: Server::start(command), home };
+    // in whole seconds, one of which may be nearly over
+    let claims = json!({ "sub": "ann", "exp": SystemClock.now().0 / 1000 + 3 });
+    let key = EncodingKey::from_secret(KEY.as_bytes());
+    let token = jsonwebtoken::encode(&Header::default(), &claims, &key).unwrap();
+    let bearer = format!("Bearer {token}");
+    let notifications = json!({ "toolsListChanged": true });
+    let (mut events, agreed) = listen(&site, &[("authorization", &bearer)], &notifications);
+    assert_eq!(agreed, notifications);
+    assert_ended(&mut events);
 }

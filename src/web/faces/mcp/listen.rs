@@ -77,9 +77,17 @@ async fn run(session: Session, events: Events, tools: bool, watched: Vec<Watched
             }
         }
     };
+    let expired = async {
+        match session.call.token_left() {
+            Some(left) => sleep(left).await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
         () = events.closed() => return,
         () = shutdown.fired() => {}
+        // the client listens again with a new token
+        () = expired => {}
         () = sending => {}
         never = events.keep_open(settings) => never,
     }

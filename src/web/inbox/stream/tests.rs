@@ -36,7 +36,7 @@ async fn handler(
     feed: Data<Sender<AskNews>>,
 ) -> Answer {
     let watch = Watch::parse(&[], &Caller::unchecked())?;
-    respond(&request, &settings, watch, feed.subscribe(), Box::new(|| Timestamp(0)))
+    respond(&request, &settings, watch, feed.subscribe(), Box::new(|| Timestamp(0)), None)
 }
 
 /// Starts a server and a client that has sent its request.
