@@ -61,7 +61,7 @@ pub use generations::{
     GenerationStep, GenerationWrite, Generations, StepOrigin, StoredContinuation, UserCursor,
 };
 pub use known_tools::{KnownTool, KnownTools};
-pub use logs::{LogFilter, LogNumber, LogPage, Logs};
+pub use logs::{LOG_BATCH_MAX, LogFilter, LogNumber, LogPage, Logs};
 pub use page_size::{PageRoom, PageSize, PageTooLarge};
 pub use portion::{FactCursor, Mark, Portion};
 pub use retention::{Ended, EndedExecutions, EndedGenerations, Retention};

@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use greenroom_actors::ports::meter::JournalMeter;
-use greenroom_actors::ports::store::{AppendError, CommitSink};
+use greenroom_actors::ports::store::{AppendError, CommitSink, LOG_BATCH_MAX};
 use rusqlite::{Connection, ErrorCode};
 
 use super::changes::Part;
@@ -27,10 +27,6 @@ use super::{Durability, schema};
 
 /// Maximum number of requests of a transaction.
 const BATCH_MAX: usize = 512;
-
-/// Maximum number of log records of a transaction, so that they delay other requests by a
-/// millisecond at most.
-const LOGS_MAX: usize = 128;
 
 /// Pause between attempts to write while writes fail.
 pub(super) const PROBE_EVERY: Duration = Duration::from_millis(500);
@@ -252,7 +248,8 @@ impl Writer {
         self.shared.faults.before_batch(session.connection)?;
         session.begin()?;
         let mut verdicts = Vec::with_capacity(batch.len());
-        let mut logs_left = LOGS_MAX;
+        // so that they delay other requests by a millisecond at most
+        let mut logs_left = LOG_BATCH_MAX;
         for job in batch {
             let verdict = match job {
                 Job::Append(prepared) => session.append(prepared)?,

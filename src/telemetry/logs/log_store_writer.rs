@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::observe::log_record::{LogLevel, LogRecord};
 use greenroom_actors::ports::clock::Clock;
-use greenroom_actors::ports::store::{AppendError, Logs};
+use greenroom_actors::ports::store::{AppendError, LOG_BATCH_MAX, Logs};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
@@ -213,15 +213,17 @@ impl Work {
         }
     }
 
-    /// Writes the records, or waits for the write of the first of them.
+    /// Writes as many of the records as are stored as a whole, since a rejected write is repeated. Or
+    /// waits for the write of the first of them.
     async fn write_once(&mut self) -> Result<(), String> {
         let wait = match (&self.late, self.failed_at) {
             (Some(_), Some(_)) => BATCH_CHECK,
             _ => WRITE_MAX,
         };
-        let mut write = self.late.take().unwrap_or_else(|| Write {
-            records: self.unwritten.len(),
-            outcome: self.settings.store.write_logs(self.unwritten.clone()),
+        let mut write = self.late.take().unwrap_or_else(|| {
+            let batch: Vec<_> = self.unwritten.iter().take(LOG_BATCH_MAX).cloned().collect();
+            let records = batch.len();
+            Write { records, outcome: self.settings.store.write_logs(batch) }
         });
         match timeout(wait, &mut write.outcome).await {
             Ok(Ok(())) => {

@@ -56,6 +56,10 @@ impl LogFilter {
     }
 }
 
+/// Maximum number of records of a batch that is stored as a whole or not at all, so that a rejected
+/// one can be written again.
+pub const LOG_BATCH_MAX: usize = 128;
+
 /// Number of a stored record: smaller numbers are older.
 pub type LogNumber = i64;
 
@@ -71,8 +75,8 @@ pub struct LogPage {
 /// Store of log records, with limited retention.
 pub trait Logs: Send + Sync {
     /// Stores a batch; resolves once written. The journal's writer commits it in parts small enough
-    /// not to delay other writes; a rejected batch may have been stored in part. Log records never
-    /// displace other writes: on a full disk they are rejected first.
+    /// not to delay other writes; a rejected batch of more than [`LOG_BATCH_MAX`] may have been stored in
+    /// part. Log records never displace other writes: on a full disk they are rejected first.
     fn write_logs(&self, batch: Vec<Arc<LogRecord>>)
     -> BoxFuture<'static, Result<(), AppendError>>;
 

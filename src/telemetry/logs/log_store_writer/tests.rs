@@ -1,7 +1,10 @@
 //! Records from the queue to a store, in virtual time.
 
+use std::future::ready;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures_util::FutureExt as _;
 use greenroom_actors::ports::clock::SystemClock;
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::store::{LogFilter, LogNumber, LogPage, Read};
@@ -195,6 +198,70 @@ async fn records_of_a_late_write_are_stored_once_and_delay_no_sink_again() {
     tokio::time::sleep(WRITE_PAUSE * 2).await;
     // `a` was given up for want of room, but its write was under way
     assert_eq!(world.stored().await, ["a", "b", "c", "d"]);
+}
+
+/// A store that commits batches in parts, and refuses one part.
+#[derive(Default)]
+struct InParts {
+    store: Arc<MemoryStore>,
+    parts: AtomicUsize,
+}
+
+/// The refused part of [`InParts`], counted from 0.
+const REFUSED: usize = 1;
+
+impl Logs for InParts {
+    fn write_logs(
+        &self,
+        batch: Vec<Arc<LogRecord>>,
+    ) -> BoxFuture<'static, Result<(), AppendError>> {
+        for part in batch.chunks(LOG_BATCH_MAX) {
+            if self.parts.fetch_add(1, Ordering::Relaxed) == REFUSED {
+                let full = AppendError::Unavailable(Arc::from("the disk is full"));
+                return Box::pin(ready(Err(full)));
+            }
+            let written = self.store.write_logs(part.to_vec()).now_or_never();
+            assert_eq!(written, Some(Ok(())));
+        }
+        Box::pin(ready(Ok(())))
+    }
+
+    fn logs<'a>(
+        &'a self,
+        filter: &'a LogFilter,
+        before: Option<LogNumber>,
+        limit: usize,
+    ) -> Read<'a, LogPage> {
+        self.store.logs(filter, before, limit)
+    }
+
+    fn prune_logs(
+        &self,
+        before: Timestamp,
+        rows_max: u64,
+    ) -> BoxFuture<'static, Result<u64, AppendError>> {
+        self.store.prune_logs(before, rows_max)
+    }
+
+    fn log_count(&self) -> Read<'_, u64> {
+        self.store.log_count()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_of_a_batch_that_is_refused_in_part_are_stored_once() {
+    let world = World::new(BATCH_MAX);
+    let store = Arc::new(InParts { store: Arc::clone(&world.store), ..InParts::default() });
+    let settings = LogStoreSettings { store, ..world.settings(LONG, 10_000) };
+    let work = Work::new(world.queue.reader().unwrap(), settings);
+    let (_running, stopped) = oneshot::channel();
+    tokio::spawn(work.run(stopped));
+    let messages: Vec<_> = (0..LOG_BATCH_MAX * 3).map(|number| number.to_string()).collect();
+    messages.iter().for_each(|message| world.log(&[message]));
+    tokio::time::sleep(BATCH_AGE * 2).await;
+    assert_eq!(world.stored().await, messages[..LOG_BATCH_MAX]);
+    tokio::time::sleep(WRITE_PAUSE * 2).await;
+    assert_eq!(world.stored().await, messages);
 }
 
 #[tokio::test(start_paused = true)]
