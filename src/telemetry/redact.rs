@@ -139,6 +139,12 @@ impl Redactor {
         is_cut
     }
 
+    /// Returns true for the key of a secret beside its value: a name whose values are always secret,
+    /// or one that ends with a word for secrets, such as `db_password`.
+    pub fn is_secret_key(key: &str) -> bool {
+        shapes::is_secret_name(key) || named::is_secret(key)
+    }
+
     /// Returns true if values of this name are always secret.
     pub fn is_secret_name(name: &str) -> bool {
         shapes::is_secret_name(name)

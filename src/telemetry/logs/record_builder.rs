@@ -99,7 +99,7 @@ impl<'kvs> VisitSource<'kvs> for Pairs<'_> {
 
 impl Pairs<'_> {
     fn value(&self, key: &str, value: &log::kv::Value<'_>, room: usize) -> Value {
-        if Redactor::is_secret_name(key) {
+        if Redactor::is_secret_key(key) {
             return Value::from(REDACTED);
         }
         let number = value.to_u64().map(Value::from);
@@ -147,19 +147,25 @@ pub(super) mod tests {
             ("fine", log::kv::Value::from(true)),
             ("who", log::kv::Value::from("canary-4711")),
             ("token", log::kv::Value::from("x")),
+            ("db_password", log::kv::Value::from("x")),
+            ("clientSecret", log::kv::Value::from("x")),
+            ("apiKey", log::kv::Value::from("x")),
+            ("auth_token", log::kv::Value::from(4711)),
+            ("tokens", log::kv::Value::from(4711)),
         ];
         let made = scope.within(|| {
             let args = format_args!("of canary-4711");
             let pairs = &pairs[..];
             let mut builder = log::Record::builder();
             let logged = builder.args(args).level(Level::Warn).target("t").key_values(&pairs);
-            self::builder(100).build(&logged.build())
+            self::builder(200).build(&logged.build())
         });
         assert_eq!((made.level, &*made.target), (LogLevel::Warn, "t"));
         assert_eq!(made.message, "of [redacted]");
         let attributes: serde_json::Map<_, _> = made.attributes.into_iter().collect();
         let expected = json!({ "count": 3, "share": 0.5, "fine": true, "who": "[redacted]",
-            "token": "[redacted]" });
+            "token": "[redacted]", "db_password": "[redacted]", "clientSecret": "[redacted]",
+            "apiKey": "[redacted]", "auth_token": "[redacted]", "tokens": 4711 });
         assert_eq!(Value::from(attributes), expected);
         assert_eq!(made.scope, scope);
     }

@@ -153,7 +153,7 @@ fn is_cookie(name: &str) -> bool {
 
 /// Returns true for names that end with a word for secrets: `token`, `DB_PASSWORD`, `x-api-key`,
 /// `clientSecret`.
-fn is_secret(name: &str) -> bool {
+pub(super) fn is_secret(name: &str) -> bool {
     let is_end = |word: &str| {
         let letters = name.bytes().rev().filter(|byte| !matches!(byte, b'_' | b'-'));
         let mut letters = letters.map(|byte| byte.to_ascii_lowercase());
