@@ -12,7 +12,7 @@ use tokio::sync::broadcast;
 
 use crate::domain::assignment::{AskRules, Assignee};
 use crate::observe::ask_news::{AskNews, AskNewsKind};
-use crate::ports::store::{Ask, AskFilter, AskState, Claim};
+use crate::ports::store::{Ask, AskFilter, AskState, Claim, ReadError};
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
 
@@ -99,7 +99,18 @@ impl Runtime {
         let read = self.read_open_asks().await?;
         let mut closed = Vec::new();
         for id in watched.missing_in(&read).into_iter().take(CLOSED_MAX) {
-            closed.push((Arc::clone(&id), self.shared.store.ask(&id).await?));
+            let ask = match self.shared.store.ask(&id).await {
+                Ok(ask) => ask,
+                // forgotten like a deleted one: the news of others do not wait for it
+                Err(ReadError::Corrupt(record)) => {
+                    log::warn!("no more news of {record}: it cannot be read");
+                    None
+                }
+                Err(error @ (ReadError::Unavailable(_) | ReadError::TooLarge(_))) => {
+                    return Err(error.into());
+                }
+            };
+            closed.push((id, ask));
         }
         let mut news: Vec<_> =
             closed.into_iter().filter_map(|(id, ask)| watched.close(&id, ask)).collect();

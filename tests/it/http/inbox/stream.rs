@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::http::site::Site;
+use support::PATIENCE;
 use support::client::{Events, Wire};
+use support::store::Store;
 
 const CONFIG: &str = r#"
 [workflows.free]
@@ -58,6 +60,22 @@ fn subscribers_hear_of_every_change_that_they_asked_for() {
     assert_eq!((next(&mut all), next(&mut some)), (opened.clone(), opened));
     site.post("/workflows/other/executions/o1/cancel", &json!({})).data();
     assert_eq!(next(&mut some), news("withdrawn", "o1", Value::Null));
+}
+
+#[test]
+fn an_ask_that_cannot_be_read_stops_no_news_of_others() {
+    let site = Site::on(Store::Sqlite, CONFIG);
+    site.execute("free", "damaged", &json!({}));
+    site.execute("free", "sound", &json!({}));
+    let mut all = watch(&site, "");
+    let connection = rusqlite::Connection::open(site.home.path("store.db")).unwrap();
+    connection.busy_timeout(PATIENCE).unwrap();
+    let damage = "UPDATE asks SET kind = 99
+        WHERE execution = (SELECT n FROM executions WHERE id = 'damaged')";
+    assert_eq!(connection.execute(damage, []).unwrap(), 1);
+    site.server.says("no more news of ask");
+    site.post("/workflows/free/executions/sound/cancel", &json!({})).data();
+    assert_eq!(next(&mut all), news("withdrawn", "sound", Value::Null));
 }
 
 #[test]
