@@ -124,7 +124,7 @@ pub(crate) fn run(
         if stops_on == StopsOn::Signals {
             outlive_early_hangups()?;
         }
-        let application = Application::build(config, registered).await?;
+        let application = Application::build_for(config, registered, stops_on).await?;
         begun(application.handle());
         Box::pin(application.run_until(stops_on)).await
     })
@@ -153,8 +153,17 @@ pub struct Application {
 impl Application {
     /// Binds the address, then opens the store and starts the runtime. In this order, because a
     /// taken address may mean another server on the same store: nothing is resumed or written.
-    pub async fn build(mut config: Config, registered: Registered) -> io::Result<Self> {
-        begin(&mut config)?;
+    pub async fn build(config: Config, registered: Registered) -> io::Result<Self> {
+        Box::pin(Self::build_for(config, registered, StopsOn::Signals)).await
+    }
+
+    /// Builds the server of a process, or one inside of another program.
+    async fn build_for(
+        mut config: Config,
+        registered: Registered,
+        stops_on: StopsOn,
+    ) -> io::Result<Self> {
+        begin(&mut config, stops_on)?;
         let Registered { registry: registered, providers, routes, parts } = registered;
         let outbound = Arc::new(tools::outbound(&config));
         let registry = serving(&config, &outbound, &config.limits, registered.clone())?;
@@ -210,7 +219,7 @@ impl Application {
             Registered { registry: registered, providers, routes, parts: Parts::default() };
         let tools = mcp.clone();
         let context = ReloadContext { runtime, tools, reload_status, catalogue, outbound };
-        let reloading = Reloading::new(config, registered, context)?;
+        let reloading = Reloading::new(config, registered, context, stops_on)?;
         Ok(Self {
             server,
             listener: stoppable,
@@ -228,9 +237,11 @@ impl Application {
 }
 
 /// Checks what has to hold before anything is opened, and completes the configuration.
-fn begin(config: &mut Config) -> io::Result<()> {
+fn begin(config: &mut Config, stops_on: StopsOn) -> io::Result<()> {
     outlive_file_size_limit()?;
-    service_manager::starting();
+    if stops_on == StopsOn::Signals {
+        service_manager::starting();
+    }
     Variables::fill(config).map_err(|problem| refused(&[problem]))?;
     capacity::ensure(config, workers(config))
 }

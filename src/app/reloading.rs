@@ -11,12 +11,15 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::mcp::Tools;
-use super::{Registered, Variables, access, checks, service_manager, serving};
+use super::{Registered, StopsOn, Variables, access, checks, service_manager, serving};
 use crate::adapters::outbound::OutboundClients;
 use crate::api::catalogue::Catalogue;
 use crate::config::{Changes, Config, ConfigProblem, Files, Names};
 use crate::reload::{Readings, ReloadStatus, Watcher};
 use crate::telemetry;
+
+/// Pause before a change that the store did not take is tried again.
+const RETRY_EVERY: Duration = Duration::from_secs(1);
 
 /// Checks changes of the configuration's files and applies them.
 pub(super) struct Reloading {
@@ -32,7 +35,10 @@ pub(super) struct Reloading {
     started: Arc<Config>,
     /// The configuration in use.
     newest: Arc<Config>,
-    hangup: Signal,
+    /// `None` inside of another program, which signals are left to.
+    hangup: Option<Signal>,
+    /// A change that the store did not take, to try again.
+    waiting: Option<Config>,
 }
 
 /// Findings about a rejected change.
@@ -113,6 +119,7 @@ impl Reloading {
         config: Config,
         registered: Registered,
         context: ReloadContext,
+        stops_on: StopsOn,
     ) -> std::io::Result<Option<Self>> {
         let Some(path) = config.path.clone().filter(|path| path.is_file()) else { return Ok(None) };
         let (started, registered) = (Arc::new(config), Arc::new(registered));
@@ -137,25 +144,36 @@ impl Reloading {
             every: Some(started.system.reload_every).filter(|every| !every.is_zero()),
             newest: Arc::clone(&started),
             started,
-            hangup: signal(SignalKind::hangup())?,
+            hangup: match stops_on {
+                StopsOn::Signals => Some(signal(SignalKind::hangup())?),
+                StopsOn::Handles => None,
+            },
+            waiting: None,
         }))
     }
 
     /// Checks the files at intervals and on SIGHUP. Never returns.
     pub(super) async fn run(mut self) {
-        let mut ticks = self.every.map(|every| {
+        let ticking = |every| {
             let mut ticks = interval(every);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             ticks
-        });
+        };
+        let (mut ticks, mut retries) = (self.every.map(ticking), ticking(RETRY_EVERY));
         let tick = async |ticks: &mut Option<tokio::time::Interval>| match ticks {
             Some(ticks) => drop(ticks.tick().await),
             None => std::future::pending().await,
         };
         loop {
             let is_asked = tokio::select! {
-                _ = self.hangup.recv() => true,
+                () = hung_up(self.hangup.as_mut()) => true,
                 () = tick(&mut ticks) => false,
+                _ = retries.tick(), if self.waiting.is_some() => {
+                    if let Some(config) = self.waiting.take() {
+                        self.take(config, true).await;
+                    }
+                    continue;
+                }
             };
             // the end of a reload is said by the word for the end of a start
             let is_reported = is_asked && self.runtime.is_ready();
@@ -167,8 +185,12 @@ impl Reloading {
             }
             match self.look(is_asked).await {
                 None => {}
-                Some(Ok(config)) => self.take(config).await,
-                Some(Err(refused)) => self.refuse(&refused),
+                // whatever it is, it replaces what waits
+                Some(Ok(config)) => self.take(config, false).await,
+                Some(Err(refused)) => {
+                    self.waiting = None;
+                    self.refuse(&refused);
+                }
             }
             if is_reported {
                 service_manager::reloaded();
@@ -195,7 +217,10 @@ impl Reloading {
         }
     }
 
-    async fn take(&mut self, config: Config) {
+    /// Puts a change in use. One that the store does not take for a time is kept, and is tried again:
+    /// its files may not change again.
+    async fn take(&mut self, config: Config, is_repeated: bool) {
+        self.waiting = None;
         let changes = Changes::between(&self.started, &self.newest, &config);
         // first, so that new secrets are redacted from everything that is logged
         let variables = Variables::of(&config);
@@ -205,11 +230,25 @@ impl Reloading {
             Ok(registry) => registry,
             Err(error) => return self.refuse(&error.to_string().into()),
         };
-        for warning in access::unknown_names(&self.started.auth, &self.catalogue, &registry) {
-            log::warn!("{warning}");
+        let unknown = access::unknown_names(&self.started.auth, &self.catalogue, &registry);
+        match self.tools.exchange(registry, &config).await {
+            Ok(()) => {}
+            Err(error) if error.is_passing() => {
+                if !is_repeated {
+                    log::warn!(
+                        "the changed configuration is not in use yet: the store does not take its \
+                         definitions; trying again every second: {error}"
+                    );
+                }
+                self.waiting = Some(config);
+                return;
+            }
+            Err(error) => {
+                return self.refuse(&format!("cannot store the definitions: {error}").into());
+            }
         }
-        if let Err(error) = self.tools.exchange(registry, &config).await {
-            return self.refuse(&format!("cannot store the definitions: {error}").into());
+        for warning in unknown {
+            log::warn!("{warning}");
         }
         for warning in &config.warnings {
             log::warn!("{warning}");
@@ -250,6 +289,14 @@ impl Reloading {
         log::error!("rejected the changed configuration; the previous one stays in use:");
         problems.iter().for_each(|problem| log::error!("{problem}"));
         warnings.iter().for_each(|warning| log::warn!("{warning}"));
+    }
+}
+
+/// Waits for a SIGHUP, if it is listened to.
+async fn hung_up(hangup: Option<&mut Signal>) {
+    match hangup {
+        Some(hangup) => drop(hangup.recv().await),
+        None => std::future::pending().await,
     }
 }
 

@@ -14,7 +14,8 @@ use crate::handle::Handle;
 use crate::telemetry;
 use crate::web::shutdown::Shutdown;
 
-/// Reasons for a server to stop, besides its handles.
+/// Reasons for a server to stop, besides its handles. A process that is the server also reloads its
+/// configuration on SIGHUP, and reports to its service manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StopsOn {
     /// The signals of a process that is this server.
@@ -79,7 +80,9 @@ impl Application {
                 () = mcp.follow() => return Ok(()),
                 () = serve_manager(stops_on, &draining, address) => return Ok(()),
             };
-            service_manager::stopping();
+            if stops_on == StopsOn::Signals {
+                service_manager::stopping();
+            }
             let grace = match &end {
                 End::Signal(name) => {
                     log::info!("{name}: stopping; running steps have {grace:?} to end");

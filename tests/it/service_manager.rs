@@ -10,7 +10,7 @@ use support::server::{Home, Server};
 use support::{PATIENCE, eventually};
 
 use crate::program::Programs as _;
-use crate::test_server::HELD;
+use crate::test_server::{BESIDE, GOES_ON, HELD};
 
 /// The other end of `NOTIFY_SOCKET`.
 struct Manager {
@@ -110,6 +110,32 @@ fn a_server_without_a_service_manager_starts() {
     let server = Server::start(command);
     assert!(server.says("cannot tell the service manager").contains("No such file"));
     assert_eq!(server.get("/readyz").status, 200);
+}
+
+#[test]
+fn a_server_inside_of_a_program_leaves_signals_and_the_service_manager_to_it() {
+    let home = Home::new("system.reload_every = \"20ms\"\n");
+    let manager = Manager::at_path(&home);
+    let mut command = home.test_server();
+    command.env(BESIDE, "stop").env("NOTIFY_SOCKET", &manager.address);
+    command.env("WATCHDOG_USEC", "40000");
+    let server = Server::start(command);
+    eventually("readiness", || (server.get("/readyz").status == 200).then_some(()));
+    home.configure(
+        "system.reload_every = \"20ms\"\nworkflows.w.steps = [{ id = \"a\", map = 1 }]\n",
+    );
+    server.says("workflows: added w");
+    home.write("stop", "");
+    server.says(GOES_ON);
+    manager.socket.set_nonblocking(true).unwrap();
+    assert_eq!(manager.next(), None);
+    let status = format!("/proc/{}/status", server.child.id());
+    let status = std::fs::read_to_string(status).unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    let caught = u64::from_str_radix(caught.trim(), 16).unwrap();
+    for (name, number) in [("SIGHUP", 1), ("SIGINT", 2), ("SIGTERM", 15)] {
+        assert_eq!(caught & 1 << (number - 1), 0, "{name} is handled");
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! [`SERVE`] in its environment.
 
 use std::io::Write;
+use std::path::Path;
 use std::time::Duration;
 
 use crate::mcp_face::fixtures::{FIXTURES, with_fixtures};
@@ -14,6 +15,11 @@ use support::server::{LEDGER, LINE, SERVE};
 
 /// Environment variable: the program installs another logger.
 pub(crate) const OWN_LOGGER: &str = "GREENROOM_TEST_LOGGER";
+/// Environment variable: the server is beside the rest of a program, which stops it once the file of
+/// this name is there, says [`GOES_ON`], and continues.
+pub(crate) const BESIDE: &str = "GREENROOM_TEST_STOP_FILE";
+/// Last line of the log of such a program.
+pub(crate) const GOES_ON: &str = "the program goes on without its server";
 /// While this file exists, `stand` does not continue.
 pub(crate) const HELD: &str = "held";
 
@@ -24,11 +30,31 @@ pub(crate) fn serve_if_asked() {
         log::set_logger(&OwnLogger).unwrap();
         log::set_max_level(log::LevelFilter::Info);
     }
-    let served = registered(Greenroom::from_config(config).unwrap()).serve();
+    let greenroom = registered(Greenroom::from_config(config).unwrap());
+    if let Some(stop_file) = std::env::var_os(BESIDE) {
+        run_beside(greenroom, stop_file.as_ref());
+    }
+    let served = greenroom.serve();
     if let Err(error) = &served {
         eprintln!("greenroom: {error}");
     }
     std::process::exit(i32::from(served.is_err()));
+}
+
+/// Runs a program that stops its server and continues until it is killed.
+fn run_beside(greenroom: Greenroom, stop_file: &Path) -> ! {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let server = greenroom.start().await.unwrap();
+        while !stop_file.exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        server.stop().await.unwrap();
+    });
+    eprintln!("{GOES_ON}");
+    loop {
+        std::thread::park();
+    }
 }
 
 /// Prints log records.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::program::Programs as _;
 use support::eventually;
 use support::server::{Home, Server};
+use support::store::Store;
 
 /// Reloads only on SIGHUP.
 const ASKED: &str = "system.reload_every = \"0s\"\n";
@@ -139,6 +140,21 @@ fn an_execution_keeps_its_definition_after_its_workflow_is_removed() {
     let path = format!("/workflows/w/executions/{id}/resume");
     let rest = server.post(&path, &json!({ "resumeData": {} })).data();
     assert_eq!((&rest["status"], &rest["result"]), (&json!("completed"), &json!("as it began")));
+}
+
+#[test]
+fn a_change_that_the_store_does_not_take_is_in_use_after_the_outage() {
+    let home = Home::on(Store::Sqlite, &format!("{ASKED}{}", gives("w", "old")));
+    let server = start(&home);
+    // so that writes are refused
+    std::fs::rename(home.path("store.db"), home.path("moved.db")).unwrap();
+    edit(&home, &server, &gives("w", "new"), "the changed configuration is not in use yet");
+    let rejected = "greenroom_config_reloads_total{outcome=\"refused\"}";
+    assert_eq!(server.figure(rejected), Some(0.0));
+    std::fs::rename(home.path("moved.db"), home.path("store.db")).unwrap();
+    server.says(TAKEN);
+    assert_eq!(result(&server, "w"), json!("new"));
+    assert_eq!(server.figure(rejected), Some(0.0));
 }
 
 #[test]
