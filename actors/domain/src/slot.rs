@@ -97,7 +97,7 @@ pub fn derived_execution_id(parts: &[&str], slot: Slot) -> ExecutionId {
     execution_id(&uuid, Some(slot))
 }
 
-/// Why a caller cannot choose an id for an execution.
+/// Refusal of an id that a caller chose for an execution.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidChosenId {
     #[error(transparent)]
@@ -108,8 +108,8 @@ pub enum InvalidChosenId {
     Reserved,
 }
 
-/// Parses the id that a caller chose for an execution. Derived ids are reserved: whoever knows what an
-/// execution is named after knows them before it starts, and could take them.
+/// Parses the id that a caller chose for an execution. Derived ids are reserved: a caller who knows
+/// what an execution is named after knows its id before it starts, and could take it.
 pub fn chosen_execution_id(text: &str) -> Result<ExecutionId, InvalidChosenId> {
     let id = ExecutionId::parse(text)?;
     let may_be_derived = is_uuid(text) && text.as_bytes()[UUID_VERSION_AT] == b'8';
