@@ -305,7 +305,8 @@ mod tests {
             ),
             (
                 r#"{"input":{},"options":{"executionId":"4a2b6c8d-0e1f-8abc-8def-0123456789ab"}}"#,
-                "options.executionId: must not be a UUID of version 8: those are the ids of                  executions that undo what others did",
+                "options.executionId: must not be a UUID of version 8: those are the ids of \
+                 executions that undo what others did",
             ),
             (
                 r#"{"input":{},"options":{"context":5}}"#,

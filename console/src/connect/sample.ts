@@ -1,3 +1,4 @@
+import { Long, wholeOf } from "../lib/json.ts";
 import { asSchema, fieldsOf, initial, resolve, type Schema, shapeOf } from "../schema/schema.ts";
 import { validate } from "../schema/validate.ts";
 
@@ -18,6 +19,12 @@ const texts: Record<string, string> = {
   uuid: "00000000-0000-4000-8000-000000000000",
 };
 
+/** The next number; bounds of 64 bits are long ones. */
+function above(bound: number | Long | undefined): number | Long | null | undefined {
+  if (bound instanceof Long) return wholeOf(String(bound.valueOf() + 1n));
+  return bound === undefined ? undefined : bound + 1;
+}
+
 function made(given: Schema, root: Schema, depth: number): unknown {
   const schema = resolve(given, root);
   const known = schema.examples?.[0] ?? schema.default;
@@ -34,7 +41,7 @@ function made(given: Schema, root: Schema, depth: number): unknown {
       return true;
     case "number":
     case "integer":
-      return schema.minimum ?? (schema.exclusiveMinimum !== undefined ? schema.exclusiveMinimum + 1 : Math.min(1, schema.maximum ?? 1));
+      return schema.minimum ?? above(schema.exclusiveMinimum) ?? Math.min(1, Number(schema.maximum ?? 1));
     case "string":
       return texts[schema.format ?? ""] ?? "text".padEnd(schema.minLength ?? 0, "x").slice(0, schema.maxLength);
     case "array":

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Agent, WorkflowDetail } from "../api/types.ts";
+import { parseJson, writeJson } from "../lib/json.ts";
 import { validate } from "../schema/validate.ts";
 import { sample } from "./sample.ts";
 import { type Server, snippets } from "./snippets.ts";
@@ -55,4 +56,16 @@ test("samples fit their schema", () => {
   assert.deepEqual(validate(schema, value), []);
   assert.equal((value as { note?: string }).note, undefined);
   assert.deepEqual(sample({ ...schema, examples: [{ name: "too little" }] }), value, "examples that do not fit are left out");
+});
+
+test("an example is within bounds of 64 bits", () => {
+  const bounds = [
+    ['{"maximum":9223372036854775807}', "1"],
+    ['{"exclusiveMinimum":9007199254740993}', "9007199254740994"],
+    ['{"exclusiveMinimum":0}', "1"],
+  ];
+  for (const [bound = "", expected] of bounds) {
+    const schema = parseJson(bound.replace("{", '{"type":"integer",'));
+    assert.equal(writeJson(sample(schema)), expected, bound);
+  }
 });

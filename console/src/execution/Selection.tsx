@@ -174,7 +174,8 @@ function WaitFacts({ ids, wait }: { ids: Ids; wait: Wait }) {
         )}
         {wait.until && wait.ended !== "answered" && (
           <Fact name="Ended">
-            <Time at={wait.until} /> without an answer{wait.ended && `: ${endings[wait.ended]}`}
+            <Time at={wait.until} />
+            {wait.ended && `: ${endings[wait.ended]}`}
           </Fact>
         )}
         {wait.until && wait.ended === "answered" && (

@@ -77,7 +77,7 @@ test("a wait ends with its attempt, and the answer to a later one lets the step 
   assert.deepEqual(waits?.map((wait) => [wait.ended, wait.until?.slice(17, 19)]), [["failed", "03"], ["answered", "06"]]);
 });
 
-test("a step that ends takes all its waits with it, and none of them was answered", () => {
+test("a step that ends takes all its open waits with it", () => {
   const ends: [Partial<WorkflowEvent>, string][] = [
     [{ type: "step-error", from: "both", error: "too late", willRetry: false }, "failed"],
     [{ type: "step-cancelled", from: "both" }, "cancelled"],

@@ -65,7 +65,7 @@ export function parseJson(text: string, rounded: (digits: string) => void = () =
   let hasLong = false;
   const replaced = withNumbers(text, (token) => {
     const whole = /^-?\d{16,}$/.test(token) ? wholeOf(token) : 0;
-    if (whole === null) rounded(token);
+    if (whole === null && String(Number(token)) !== token) rounded(token);
     if (!(whole instanceof Long)) return token;
     hasLong = true;
     return `"${mark}${token}"`;

@@ -65,3 +65,8 @@ test("what is no JSON fits nothing, wherever it is", () => {
   assert.deepEqual(validate(schema, { any: broken, list: [1, broken] }).map(({ path }) => path), ["any", "list[1]"]);
   assert.equal(validate(undefined, broken).length, 1);
 });
+
+test("a number that a browser has written is none that was rounded", () => {
+  assert.deepEqual(fromJson("[100000000000000000000]"), [1e20]);
+  assert.ok(fromJson("[18446744073709551616]") instanceof Broken);
+});

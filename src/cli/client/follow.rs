@@ -197,11 +197,21 @@ pub(in crate::cli) struct Following {
     pub(super) timeout: Option<Duration>,
 }
 
-/// Follows an execution that has begun until it ends or waits, or leaves it running. The deadline is
-/// that of the command, which has used a part of its time to start the execution.
+/// Returns the number of the last event so far of an execution that a command with this key has
+/// started, which may have been long ago; 0 without a key.
+pub(super) async fn history_of(api: &Api, at: &Located, key: Option<&str>) -> Result<u64, Failure> {
+    match key {
+        Some(_) => Ok(at.state(api).await?["lastSequence"].as_u64().unwrap_or(0)),
+        None => Ok(0),
+    }
+}
+
+/// Follows an execution that has begun until it ends or waits, or leaves it running. `history` is the
+/// number of its last event so far. The deadline is that of the command, which has used a part of its
+/// time to start the execution.
 pub(super) async fn follow_new(
     session: &Session,
-    at: &Located,
+    (at, history): (&Located, u64),
     options: &Following,
     deadline: Option<Instant>,
 ) -> Result<Exit, Failure> {
@@ -213,7 +223,7 @@ pub(super) async fn follow_new(
         return Ok(Exit::Ok);
     }
     let mut show = if options.watch { Show::on(*screen) } else { Show::Nothing };
-    let following = follow(&session.api, at, 0, &mut show);
+    let following = follow(&session.api, at, history, &mut show);
     let followed = attended(following, deadline, |exit| at.left(exit)).await;
     show.end();
     followed?;

@@ -40,7 +40,7 @@ pub(super) struct Events {
     parser: Parser,
     silence_max: Duration,
     opened: Instant,
-    /// Time at which the last bytes came, heartbeats included.
+    /// Time at which the last end of a line came, those of heartbeats included.
     alive: Instant,
 }
 
@@ -52,7 +52,7 @@ impl Events {
         Self { body, parser: Parser::default(), silence_max, opened: now, alive: now }
     }
 
-    /// Returns the time between the begin of the stream and the last bytes of it.
+    /// Returns the time between the begin of the stream and the end of its last line.
     pub(super) fn lasted(&self) -> Duration {
         self.alive - self.opened
     }
@@ -69,7 +69,10 @@ impl Events {
             }
             match tokio::time::timeout(self.silence_max, self.body.next()).await {
                 Ok(Some(Ok(bytes))) if self.parser.has_room_for(&bytes) => {
-                    self.alive = Instant::now();
+                    // a piece of an event that never becomes whole is no sign of life
+                    if bytes.contains(&b'\n') {
+                        self.alive = Instant::now();
+                    }
                     self.parser.feed(&bytes);
                 }
                 _ => return None,
@@ -133,19 +136,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stream_lasts_until_its_last_bytes() {
+    async fn a_stream_lasts_until_its_last_line() {
         const SECOND: Duration = Duration::from_secs(1);
         let beat = |count: u32| async move {
-            if count == 4 {
-                std::future::pending::<()>().await;
-            }
+            let bytes = match count {
+                0..4 => b": heartbeat\n\n".to_vec(),
+                4..8 => b"data: a part".to_vec(),
+                _ => std::future::pending().await,
+            };
             tokio::time::sleep(15 * SECOND).await;
-            Some((Ok(b": heartbeat\n\n".to_vec()), count + 1))
+            Some((Ok(bytes), count + 1))
         };
         let body = stream::unfold(0, beat).boxed();
         let mut events = Events { body, ..without_bytes() };
         assert_eq!(events.next().await, None);
-        assert_eq!(events.lasted(), 60 * SECOND, "the silence at its end does not count");
+        assert_eq!(
+            events.lasted(),
+            60 * SECOND,
+            "an event that is not whole, and silence, do not count"
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::api::Call;
 use super::complete;
 use super::exit::{Exit, Failure, quoted};
-use super::follow::{Following, Located, begun, follow_new};
+use super::follow::{Following, Located, begun, follow_new, history_of};
 use super::graph::{Format, draw};
 use super::problems::all_of;
 use super::screen::fields;
@@ -127,7 +127,8 @@ async fn execute(session: &Session, options: &Run) -> Result<Exit, Failure> {
     let body = body_of(options)?;
     let deadline = deadline_of(options.following.timeout);
     let at = attended(start(session, options, &body), deadline, unanswered).await?;
-    follow_new(session, &at, &options.following, deadline).await
+    let history = history_of(&session.api, &at, options.idempotency_key.as_deref()).await?;
+    follow_new(session, (&at, history), &options.following, deadline).await
 }
 
 fn body_of(options: &Run) -> Result<Value, Failure> {

@@ -76,7 +76,7 @@ async function open(t, major) {
     /** The same once they have ended: they are stored with the answer, shortly after the page shows it. */
     ended: () =>
       eventually("the calls have ended", stored, (tools) =>
-        tools.every(({ state }) => state.startsWith("output-")),
+        tools.length > 0 && tools.every(({ state }) => state.startsWith("output-")),
       ),
   };
 }

@@ -215,6 +215,17 @@ fn a_server_that_is_not_there_is_named() {
 }
 
 #[test]
+fn the_time_of_a_command_counts_while_the_server_says_nothing() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let home = Home::new("");
+    let ask = ["agents", "run", "a", "hi", "--timeout", "300ms", "--server", &url];
+    let mut command = home.greenroom(&ask);
+    command.env("XDG_CONFIG_HOME", home.path(""));
+    assert_eq!(Ran::of(home.run(command)).code, 124);
+}
+
+#[test]
 fn a_server_of_another_kind_is_recognized() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

@@ -115,6 +115,27 @@ steps = [
 }
 
 #[test]
+fn a_start_that_is_repeated_with_its_key_follows_what_runs_again() {
+    let seat = Seat::with(
+        "[workflows.slow]
+steps = [
+    { id = \"one\", map = 1, suspend = { reason = \"first\" } },
+    { id = \"two\", type = \"andSleep\", duration = \"1h\" },
+]
+",
+    );
+    let run =
+        ["workflows", "run", "slow", "--idempotency-key", "k", "--timeout", "4s", "-o", "json"];
+    let first: Value = serde_json::from_str(&seat.run(&run).stdout).unwrap();
+    let id = first["executionId"].as_str().unwrap();
+    assert_eq!(first["status"], "suspended");
+    let resumed = seat.run(&["executions", "resume", id, "--timeout", "4s"]);
+    assert_eq!(resumed.code, 124, "{resumed:?}");
+    let again = seat.run(&run);
+    assert_eq!(again.code, 124, "it runs, whatever it waited for before: {again:?}");
+}
+
+#[test]
 fn one_command_changes_many_executions() {
     let seat = Seat::new();
     for id in ["x-1", "x-2"] {

@@ -39,9 +39,14 @@ pub(super) async fn generate(
     timeout: Option<Duration>,
 ) -> Result<Outcome, Failure> {
     let path = ["agents", agent, "stream"];
-    let (_, mut events) = session.api.events(Call::post(&path, body)).await?;
     let mut answer = Answer::default();
     let mut end = std::pin::pin!(end(deadline_of(timeout)));
+    let mut events = tokio::select! {
+        biased;
+        // the server cancels what it has begun for a client that disconnects
+        exit = &mut end => return Ok(Outcome::Stopped(exit)),
+        opened = session.api.events(Call::post(&path, body)) => opened?.1,
+    };
     loop {
         let event = tokio::select! {
             // first, so that the signal is caught before anything is printed

@@ -9,7 +9,7 @@ use crate::cli::client::api::Call;
 use crate::cli::client::complete;
 use crate::cli::client::exit::{Exit, Failure, quoted};
 use crate::cli::client::follow::{
-    Following, Located, begun, conclude, follow_new, follow_resumed, report,
+    Following, Located, begun, conclude, follow_new, follow_resumed, history_of, report,
 };
 use crate::cli::client::problems::all_of;
 use crate::cli::client::screen::note;
@@ -171,7 +171,8 @@ pub(super) async fn replay(session: &Session, options: &Replay) -> Result<Exit, 
     let reply = attended(replaying, deadline, unanswered).await?;
     let new = begun(session, &at.workflow, &reply)?;
     note(&begins(&new.id, text(&reply.body["data"]["replayedFrom"], "stepId")));
-    follow_new(session, &new, &options.following, deadline).await
+    let history = history_of(&session.api, &new, options.idempotency_key.as_deref()).await?;
+    follow_new(session, (&new, history), &options.following, deadline).await
 }
 
 /// Says from which step a replay began.
