@@ -48,7 +48,7 @@ async fn run(shared: Arc<Shared>, call: WorkflowCall) -> Result<ExecutionOutcome
     let claim = claim_for(&shared, &mut request)?;
     let plan = plan_of(&shared, &mut request).await?;
     let start = Start { depth, ..start_of(&plan, request, &id) };
-    let call = Call { shared, plan, start, is_shared, is_interrupted };
+    let call = Arc::new(Call { shared, plan, start, is_shared, is_interrupted });
     if let Some(outcome) = call.run_as(id.clone(), claim).await? {
         return Ok(outcome);
     }
@@ -72,26 +72,25 @@ struct Call {
 impl Call {
     /// Starts the execution with this id, and waits for it; `None` if another one has the id.
     async fn run_as(
-        &self,
+        self: &Arc<Self>,
         id: ExecutionId,
         claim: Claim,
     ) -> Result<Option<ExecutionOutcome>, StartError> {
         let (answer, reply) = oneshot::channel();
         let (plan, start) = (Arc::clone(&self.plan), Box::new(self.start.clone()));
         let command = StartCommand::internal(plan, start, claim, StartAnswer::OnSettled(answer));
-        let mut waiting = CancelOnDrop { call: self, id, is_settled: false };
+        let mut waiting = CancelOnDrop { call: Arc::clone(self), id, is_settled: false };
         self.shared.deliver(waiting.id.clone(), ExecutionCommand::Start(Box::new(command)));
         let outcome = match reply.await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(StartRefusal::Error(StartError::Exists(_)))) => {
-                // until it is known whose it is; what exists is durable
-                waiting.is_settled = true;
+                // what exists is durable
                 let found = restore(&self.shared, &waiting.id).await?;
                 if !found.is_some_and(|found| self.has_started(&found)) {
+                    waiting.is_settled = true;
                     return Ok(None);
                 }
                 // a repeated call gets the outcome of the first one
-                waiting.is_settled = false;
                 waiting.first_outcome().await?
             }
             Ok(Err(StartRefusal::Error(error))) => return Err(error),
@@ -108,6 +107,26 @@ impl Call {
             true => found.is_of_shared_call(&self.start),
             false => found.is_of_call(&self.start),
         }
+    }
+
+    /// Cancels what the call has started, if that still runs.
+    async fn cancel(&self, id: ExecutionId) {
+        // the start may not be answered yet, and the id may be that of another execution
+        let (answer, durable) = oneshot::channel();
+        self.shared.deliver_when_ready(id.clone(), ExecutionCommand::Report { answer }).await;
+        drop(durable.await);
+        let found = restore(&self.shared, &id).await.unwrap_or_default();
+        if found.is_some_and(|found| !self.has_started(&found)) {
+            return;
+        }
+        let reason = Some("The call that waited for it was cancelled".to_owned());
+        let visibility = self.start.user_id.clone().map_or(Visibility::Everything, Visibility::Of);
+        let subject = Subject { workflow: self.start.workflow_id.to_string(), visibility };
+        // The reply is not needed: the execution may have ended first.
+        let (answer, _) = oneshot::channel();
+        let command = ControlCommand { subject, reason, by: None, answer };
+        // Waits for room, because the cancel is not repeated.
+        self.shared.deliver_when_ready(id, ExecutionCommand::Cancel(command)).await;
     }
 
     /// Returns the id that the call uses if another execution has its own; the same each time.
@@ -131,13 +150,13 @@ fn ending() -> Unavailable {
 }
 
 /// An execution that is cancelled when its caller is gone, since its result would be unused.
-struct CancelOnDrop<'a> {
-    call: &'a Call,
+struct CancelOnDrop {
+    call: Arc<Call>,
     id: ExecutionId,
     is_settled: bool,
 }
 
-impl CancelOnDrop<'_> {
+impl CancelOnDrop {
     async fn first_outcome(&self) -> Result<ExecutionOutcome, StartError> {
         let (answer, reply) = oneshot::channel();
         self.call.shared.deliver(
@@ -151,25 +170,17 @@ impl CancelOnDrop<'_> {
     }
 }
 
-impl Drop for CancelOnDrop<'_> {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        let Call { shared, start, is_interrupted, .. } = self.call;
         // The caller waits for it again: in the next process, as after a crash, or in another one.
-        let is_left = shared.ending.is_cancelled()
-            || is_interrupted.as_ref().is_some_and(|is_interrupted| is_interrupted());
+        let is_interrupted = self.call.is_interrupted.as_ref();
+        let is_left = self.call.shared.ending.is_cancelled()
+            || is_interrupted.is_some_and(|is_interrupted| is_interrupted());
         if !self.is_settled && !is_left {
-            let reason = Some("The call that waited for it was cancelled".to_owned());
-            let workflow = start.workflow_id.to_string();
-            let visibility = start.user_id.clone().map_or(Visibility::Everything, Visibility::Of);
-            let subject = Subject { workflow, visibility };
-            // The reply is not needed: the execution may have ended first.
-            let (answer, _) = oneshot::channel();
-            let command = ControlCommand { subject, reason, by: None, answer };
-            let command = ExecutionCommand::Cancel(command);
-            let (shared, id) = (Arc::clone(shared), self.id.clone());
-            // Waits for room, because the cancel is not repeated. Calls run on arbiters.
+            let (call, id) = (Arc::clone(&self.call), self.id.clone());
+            // Calls run on arbiters.
             if let Some(arbiter) = Arbiter::try_current() {
-                arbiter.spawn(async move { shared.deliver_when_ready(id, command).await });
+                arbiter.spawn(async move { call.cancel(id).await });
             }
         }
     }
@@ -263,19 +274,23 @@ mod tests {
         // a caller has chosen the id; a call that is dropped leaves that one alone
         let taken = world.runtime.execute(request(0, 1));
         let dropped = async {
-            pass(Duration::from_millis(10)).await;
-            let call = workflows.run(made(9, 9, false));
-            assert!(tokio::time::timeout(Duration::from_millis(10), call).await.is_err());
+            for (n, waits) in [(8, 0), (9, 10)] {
+                pass(Duration::from_millis(10)).await;
+                let call = workflows.run(made(n, n, false));
+                let waits = Duration::from_millis(waits);
+                assert!(tokio::time::timeout(waits, call).await.is_err());
+            }
         };
         let (taken, ()) = futures_util::future::join(taken, dropped).await;
         assert_eq!(taken.unwrap().result(), Some(&json!({ "n": 0 })), "was cancelled");
 
+        calls.store(0, Ordering::SeqCst);
         let rows = [
-            (1, 1, false, 3, "the caller's is not that of the call"),
-            (1, 1, false, 3, "a repeated call finds its own"),
-            (2, 2, false, 4, "the root with this id is another one"),
-            (3, 4, true, 5, "the caller's is not that of a compensation either"),
-            (3, 5, true, 5, "another execution that undoes the same has made the call"),
+            (1, 1, false, 1, "the caller's is not that of the call"),
+            (1, 1, false, 1, "a repeated call finds its own"),
+            (2, 2, false, 2, "the root with this id is another one"),
+            (3, 4, true, 3, "the caller's is not that of a compensation either"),
+            (3, 5, true, 3, "another execution that undoes the same has made the call"),
         ];
         for (n, row, is_shared, runs, why) in rows {
             let outcome = workflows.run(made(n, row, is_shared)).await.unwrap();
