@@ -137,22 +137,21 @@ async fn records_wait_while_the_store_rejects_writes() {
     assert_eq!(world.stored().await[3..], ["e", "1 log records were dropped: the queue was full"]);
 }
 
-/// A store whose writes are carried out when it answers.
-struct Silent {
+/// A store that writes in another way.
+struct Writing<W> {
     store: Arc<MemoryStore>,
-    answers: watch::Receiver<bool>,
+    write: W,
 }
 
-impl Logs for Silent {
+impl<W> Logs for Writing<W>
+where
+    W: Fn(Vec<Arc<LogRecord>>) -> BoxFuture<'static, Result<(), AppendError>> + Send + Sync,
+{
     fn write_logs(
         &self,
         batch: Vec<Arc<LogRecord>>,
     ) -> BoxFuture<'static, Result<(), AppendError>> {
-        let (store, mut answers) = (Arc::clone(&self.store), self.answers.clone());
-        Box::pin(async move {
-            answers.wait_for(|answers| *answers).await.unwrap();
-            store.write_logs(batch).await
-        })
+        (self.write)(batch)
     }
 
     fn logs<'a>(
@@ -181,7 +180,15 @@ impl Logs for Silent {
 async fn records_of_a_late_write_are_stored_once_and_delay_no_sink_again() {
     let world = World::new(3);
     let (answer, answers) = watch::channel(false);
-    let store = Arc::new(Silent { store: Arc::clone(&world.store), answers });
+    let store = Arc::clone(&world.store);
+    let write = move |batch| -> BoxFuture<'static, _> {
+        let (store, mut answers) = (Arc::clone(&store), answers.clone());
+        Box::pin(async move {
+            answers.wait_for(|answers| *answers).await.unwrap();
+            store.write_logs(batch).await
+        })
+    };
+    let store = Arc::new(Writing { store: Arc::clone(&world.store), write });
     let settings = LogStoreSettings { store, ..world.settings(LONG, 100) };
     let work = Work::new(world.queue.reader().unwrap(), settings);
     let (_running, stopped) = oneshot::channel();
@@ -200,58 +207,23 @@ async fn records_of_a_late_write_are_stored_once_and_delay_no_sink_again() {
     assert_eq!(world.stored().await, ["a", "b", "c", "d"]);
 }
 
-/// A store that commits batches in parts, and refuses one part.
-#[derive(Default)]
-struct InParts {
-    store: Arc<MemoryStore>,
-    parts: AtomicUsize,
-}
-
-/// The refused part of [`InParts`], counted from 0.
-const REFUSED: usize = 1;
-
-impl Logs for InParts {
-    fn write_logs(
-        &self,
-        batch: Vec<Arc<LogRecord>>,
-    ) -> BoxFuture<'static, Result<(), AppendError>> {
-        for part in batch.chunks(LOG_BATCH_MAX) {
-            if self.parts.fetch_add(1, Ordering::Relaxed) == REFUSED {
-                let full = AppendError::Unavailable(Arc::from("the disk is full"));
-                return Box::pin(ready(Err(full)));
-            }
-            let written = self.store.write_logs(part.to_vec()).now_or_never();
-            assert_eq!(written, Some(Ok(())));
-        }
-        Box::pin(ready(Ok(())))
-    }
-
-    fn logs<'a>(
-        &'a self,
-        filter: &'a LogFilter,
-        before: Option<LogNumber>,
-        limit: usize,
-    ) -> Read<'a, LogPage> {
-        self.store.logs(filter, before, limit)
-    }
-
-    fn prune_logs(
-        &self,
-        before: Timestamp,
-        rows_max: u64,
-    ) -> BoxFuture<'static, Result<u64, AppendError>> {
-        self.store.prune_logs(before, rows_max)
-    }
-
-    fn log_count(&self) -> Read<'_, u64> {
-        self.store.log_count()
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn records_of_a_batch_that_is_refused_in_part_are_stored_once() {
     let world = World::new(BATCH_MAX);
-    let store = Arc::new(InParts { store: Arc::clone(&world.store), ..InParts::default() });
+    let (store, parts) = (Arc::clone(&world.store), AtomicUsize::new(0));
+    // commits batches in parts, and refuses the second part
+    let write = move |batch: Vec<Arc<LogRecord>>| -> BoxFuture<'static, _> {
+        for part in batch.chunks(LOG_BATCH_MAX) {
+            if parts.fetch_add(1, Ordering::Relaxed) == 1 {
+                let full = AppendError::Unavailable(Arc::from("the disk is full"));
+                return Box::pin(ready(Err(full)));
+            }
+            let written = store.write_logs(part.to_vec()).now_or_never();
+            assert_eq!(written, Some(Ok(())));
+        }
+        Box::pin(ready(Ok(())))
+    };
+    let store = Arc::new(Writing { store: Arc::clone(&world.store), write });
     let settings = LogStoreSettings { store, ..world.settings(LONG, 10_000) };
     let work = Work::new(world.queue.reader().unwrap(), settings);
     let (_running, stopped) = oneshot::channel();
